@@ -121,6 +121,10 @@ UNRACED_TESTS := ^(TestWaitingStream|TestCheckDoesNotAllocate|TestReplayedConver
 test-plain: stores ## the tests of codecs, of the corpus, of the commands, of the claims and of the tree, without the race detector
 	go test -vet=off -shuffle=$(SHUFFLE) -timeout 25m $(PLAIN)
 	go test -vet=off -run '$(UNRACED_TESTS)' ./internal/people/access ./internal/app ./internal/request/relay ./internal/targets/balance
+	go test -vet=off -tags=grpcnotrace,testunit -run '$(UNIT_TESTS)' ./llm ./internal/money/usage ./internal/app
+
+# UNIT_TESTS follow a unit of usage that only the build tag testunit adds through the whole gateway.
+UNIT_TESTS := ^(TestUnit|TestUnits|TestUsageSums|TestEveryFieldArrives|TestMapsOfUnits|TestPartOfAUnit)$$
 
 SHUFFLE ?= on
 PKGS ?= $(filter-out $(shell go list $(PLAIN)),$(shell go list ./...))

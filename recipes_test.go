@@ -66,6 +66,14 @@ var recipes = []recipe{
 		commands: []string{"go test ./internal/base/observe"},
 	},
 	{
+		title: "A unit of usage",
+		edits: []edit{
+			{"llm/unit.go", "}\n\n// Indexes in Units of the units without a field.", "\tExamples - FieldCount: {Name: \"examples\", Key: \"ex\", Label: \"Examples\", Piece: true},\n"},
+			{"llm/unit.go", ")\n\n// FieldCount is the number", "\tExamples // an example\n"},
+		},
+		commands: []string{"gofmt -w llm/unit.go", "go test ./llm ./internal/money/usage ./internal/money/spool -run 'Unit|Usage|Record|Bytes'", "go test ./internal/app -run TestEveryFieldArrives"},
+	},
+	{
 		title: "A page of the console",
 		needs: "console/node_modules",
 		edits: []edit{
@@ -78,8 +86,9 @@ var recipes = []recipe{
 	},
 }
 
-// TestRecipes applies each recipe of docs/architecture.md to a copy of the tree. A recipe names each file that it changes.
-// With RECIPES=1, as in make recipes, it also builds and tests the copy, which takes minutes.
+// TestRecipes checks that each recipe of docs/architecture.md names each file that it changes, and that the files still have
+// the places of the changes. With RECIPES=1, as in make recipes, it applies each recipe to a copy of the tree, and builds and
+// tests the copy, which takes minutes.
 func TestRecipes(t *testing.T) {
 	_, section, found := strings.Cut(readFile(t, architecture), "\n## Recipes\n")
 	if !found {
@@ -97,12 +106,17 @@ func TestRecipes(t *testing.T) {
 					t.Errorf("the recipe does not name %s", e.file)
 				}
 			}
+			if os.Getenv("RECIPES") == "" {
+				for _, e := range r.edits {
+					e.applied(t, ".")
+				}
+				return
+			}
 			dir := copyOfTree(t)
 			for _, e := range r.edits {
-				e.apply(t, dir)
-			}
-			if os.Getenv("RECIPES") == "" {
-				return
+				if err := os.WriteFile(filepath.Join(dir, e.file), []byte(e.applied(t, dir)), 0o644); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if r.needs != "" {
 				link(t, r.needs, dir)
@@ -118,22 +132,17 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-func (e edit) apply(t *testing.T, dir string) {
+// applied returns the file of a tree after the edit.
+func (e edit) applied(t *testing.T, dir string) string {
 	t.Helper()
-	path := filepath.Join(dir, e.file)
 	if e.before == "" {
-		if err := os.WriteFile(path, []byte(e.text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
+		return e.text
 	}
-	text := readFile(t, path)
+	text := readFile(t, filepath.Join(dir, e.file))
 	if !strings.Contains(text, e.before) {
 		t.Fatalf("%s has no place that reads %q", e.file, e.before)
 	}
-	if err := os.WriteFile(path, []byte(strings.Replace(text, e.before, e.text+e.before, 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	return strings.Replace(text, e.before, e.text+e.before, 1)
 }
 
 // copyOfTree copies the tracked files.

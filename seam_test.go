@@ -24,6 +24,10 @@ var mayNameVendors = []string{"internal/config", "internal/targets/provider", "i
 // vendorWords are texts that name a vendor and belong to no dialect, by their file.
 var vendorWords = map[string][]string{
 	"internal/app/app.go": {"point an OpenAI SDK at "}, // for the person who starts the gateway
+	"internal/money/usage/settings.go": { // examples of the reference
+		`key:"provider" example:"bedrock-eu"`, `key:"cloud" enum:"aws,google,azure" example:"aws"`,
+		`is required; write prices by model, such as "anthropic.claude-*": {input: 3, output: 15}`, `has a "*" that is not its last character; write a name such as "anthropic.claude-*"`,
+	},
 }
 
 // codecMethods are those by which a codec, a tap or a stream codec could be asked for

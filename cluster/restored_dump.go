@@ -63,7 +63,7 @@ func runRestoredDump(ctx context.Context, s *stage) {
 func (s *stage) refusedEverywhere(ctx context.Context, k key, status int) (slowest time.Duration, problem string) {
 	took, late := make([]time.Duration, len(s.nodes)), make([]string, len(s.nodes))
 	testrig.Each(len(s.nodes), len(s.nodes), func(node int) {
-		took[node], late[node] = s.soon(ctx, node, revoked, fmt.Sprintf("node %d still accepts the key", node+1), func() bool { return s.spend(ctx, node, k, 1).status == status })
+		took[node], late[node] = s.soon(ctx, node, of(s, revoked, 10*revoked), fmt.Sprintf("node %d still accepts the key", node+1), func() bool { return s.spend(ctx, node, k, 1).status == status })
 	})
 	return slices.Max(took), strings.Join(slices.DeleteFunc(late, func(s string) bool { return s == "" }), "; ")
 }

@@ -196,6 +196,12 @@ func (anthropic) image(i Image) object {
 var anthropicFields = strings.Fields(`model max_tokens messages system stream temperature top_p top_k stop_sequences thinking
 	output_config tools tool_choice metadata service_tier speed cache_control container diagnostics inference_geo`)
 
+// anthropicBetaFields are members by the beta feature that has them.
+var anthropicBetaFields = map[string]string{"context-management-": "context_management", "mcp-client-": "mcp_servers", "structured-outputs-": "output_format"}
+
+// anthropicUncounted are the members that a request to count tokens does not have.
+var anthropicUncounted = strings.Fields("max_tokens metadata service_tier stop_sequences stream temperature top_k top_p")
+
 var anthropicCallFields = strings.Fields("type id name input cache_control caller")
 
 var (
@@ -203,13 +209,26 @@ var (
 	anthropicID       = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 )
 
-func (v anthropic) readRequest(body []byte, h http.Header, _ string) Received {
-	out, o := openRequest(body, anthropicFields, h.Get("X-Api-Key")+h.Get("Authorization") != "")
+// members returns the members that a request may have.
+func (anthropic) members(betas string, counts bool) []string {
+	known := slices.Clone(anthropicFields)
+	for beta, name := range anthropicBetaFields {
+		if strings.Contains(betas, beta) {
+			known = append(known, name)
+		}
+	}
+	return slices.DeleteFunc(known, func(name string) bool { return counts && slices.Contains(anthropicUncounted, name) })
+}
+
+func (v anthropic) readRequest(body []byte, h http.Header, path string) Received {
+	counts := strings.HasSuffix(path, "/count_tokens")
+	out, o := openRequest(body, v.members(strings.Join(h.Values("Anthropic-Beta"), ","), counts), h.Get("X-Api-Key")+h.Get("Authorization") != "")
 	bad := &out.Problems
+	out.Counts = counts
 	bad.addIf(h.Get("Anthropic-Version") == "", "no anthropic-version")
 	out.Model, out.Stream = o.at("model").str(), o.at("stream").yes()
 	out.Max, out.Temperature, out.TopP = o.at("max_tokens").number(), o.at("temperature").number(), o.at("top_p").number()
-	bad.addIf(out.Max == "", "no max_tokens")
+	bad.addIf(out.Max == "" && !counts, "no max_tokens")
 	bad.addIf(out.Model == "", "no model")
 	out.TopK, out.User = o.at("top_k").number(), o.at("metadata", "user_id").str()
 	bad.addIf(strings.Count(string(body), `"cache_control":{`) > 4, "more than 4 cache marks")
@@ -218,7 +237,11 @@ func (v anthropic) readRequest(body []byte, h http.Header, _ string) Received {
 		bad.addIf(strings.TrimSpace(s) == "", "a stop sequence of whitespace only")
 	}
 	v.readThinking(o, out, bad)
-	if f := o.at("output_config", "format"); f.isObject() {
+	f := o.at("output_config", "format")
+	if !f.here {
+		f = o.at("output_format")
+	}
+	if f.isObject() {
 		out.Format = &Format{Schema: f.at("schema").String(), Strict: true}
 		bad.addIf(!isShut(out.Format.Schema), "the format has open objects or keywords that the vendor rejects")
 	}
@@ -261,7 +284,7 @@ func (anthropic) readTools(o value, out *Received, bad *problemList) {
 		}
 		s := t.at("input_schema")
 		bad.addIf(s.at("type").str() != "object", "input_schema of %s is not of type object", t.at("name"))
-		tool := Tool{t.at("name").str(), t.at("description").str(), s.String(), t.at("strict").yes(), t.at("cache_control").isObject()}
+		tool := Tool{Name: t.at("name").str(), About: t.at("description").str(), Schema: s.String(), Strict: t.at("strict").yes(), Cache: t.at("cache_control").isObject()}
 		checkTool(tool, anthropicToolName, out.Tools, bad)
 		out.Tools = append(out.Tools, tool)
 	}
@@ -357,6 +380,8 @@ func (v anthropic) blocks(content value, role string, bad *problemList) []Piece 
 			out = append(out, v.readResult(b, bad))
 		case kind == "document" && role == "user":
 			out = append(out, v.readDocument(b))
+		case slices.Contains(anthropicServerBlocks, kind) && role == "assistant":
+			continue
 		default:
 			bad.add("a block of type %q in a message of the %s", kind, role)
 			continue

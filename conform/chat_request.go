@@ -192,19 +192,24 @@ func oneOrMany(x value) []string {
 
 func (chat) readTools(o value, out *Received, bad *problemList) {
 	bad.addIf(o.at("tools").isList() && len(o.at("tools").list()) == 0, "tools is an empty list")
-	readOpenAITools(o, out, "function")
+	readOpenAITools(o.at("tools"), "", out, memberOfType)
+	readOpenAIChoice(o, out, memberOfType)
 	c := o.at("tool_choice")
 	bad.addIf(c.isObject() && out.Choice == "" && c.at("type").str() != "allowed_tools", "tool_choice names no function: %s", c)
 	bad.addIf(len(out.Tools) == 0 && (c.here || o.at("parallel_tool_calls").here), "tool_choice or parallel_tool_calls without tools")
 }
 
-// readOpenAITools reads the tools and the tool choice of OpenAI's dialects. The path leads
-// to the members of a function.
-func readOpenAITools(o value, out *Received, path ...string) {
-	for _, t := range o.at("tools").list() {
-		f := t.at(path...)
-		out.Problems.addIf(t.at("type").str() != "function" || !f.isObject(), "a tool of type %q", t.at("type").str())
-		tool := Tool{Name: f.at("name").str(), About: f.at("description").str(), Strict: f.at("strict").yes()}
+// memberOfType returns the member of a tool, a choice or a call that is named for its type.
+// Chat has their members there.
+func memberOfType(o value) value { return o.at(o.at("type").str()) }
+
+// readOpenAITools reads functions and custom tools of OpenAI's dialects. Space is the
+// namespace that they are in.
+func readOpenAITools(tools value, space string, out *Received, members func(value) value) {
+	for _, t := range tools.list() {
+		kind, f := t.at("type").str(), members(t)
+		out.Problems.addIf(kind != "function" && kind != "custom" || !f.isObject(), "a tool of type %q", kind)
+		tool := Tool{Name: f.at("name").str(), About: f.at("description").str(), Strict: f.at("strict").yes(), Custom: kind == "custom", Space: space}
 		if f.at("parameters").isObject() {
 			tool.Schema = f.at("parameters").String()
 		}
@@ -212,18 +217,22 @@ func readOpenAITools(o value, out *Received, path ...string) {
 		out.Problems.addIf(tool.Strict && !isClosed(tool.Schema), "the strict tool %s has optional properties or open objects", tool.Name)
 		out.Tools = append(out.Tools, tool)
 	}
+}
+
+// readOpenAIChoice reads the tool choice of OpenAI's dialects.
+func readOpenAIChoice(o value, out *Received, members func(value) value) {
 	out.Serial = o.at("parallel_tool_calls").here && !o.at("parallel_tool_calls").yes()
 	c := o.at("tool_choice")
 	out.Choice = c.str()
 	if c.isObject() {
-		out.Choice = c.at(path...).at("name").str()
+		out.Choice = members(c).at("name").str()
 	}
 }
 
 // checkTool adds problems for tools that all vendors reject. before has the earlier tools.
 func checkTool(t Tool, name *regexp.Regexp, before []Tool, bad *problemList) {
 	bad.addIf(!name.MatchString(t.Name), "a tool is named %q", t.Name)
-	bad.addIf(slices.ContainsFunc(before, func(b Tool) bool { return b.Name == t.Name }), "two tools are named %q", t.Name)
+	bad.addIf(slices.ContainsFunc(before, func(b Tool) bool { return b.Name == t.Name && b.Space == t.Space }), "two tools are named %q", t.Name)
 	if t.Schema == "" {
 		return
 	}
@@ -324,11 +333,12 @@ func (chat) readAssistant(out *Received, m value, bad *problemList) (open []stri
 		bad.add("tool_calls is an empty list")
 	}
 	for _, c := range m.at("tool_calls").list() {
-		id, f := c.at("id").str(), c.at("function")
-		bad.addIf(id == "" || c.at("type").str() != "function" || !f.at("arguments").isString(), "a tool call that is not one: %s", c)
+		id, kind, f := c.at("id").str(), c.at("type").str(), memberOfType(c)
+		args := f.at(chatArgs(kind))
+		bad.addIf(id == "" || kind != "function" && kind != "custom" || !args.isString(), "a tool call that is not one: %s", c)
 		bad.addIf(slices.Contains(open, id), "two calls have the id %q", id)
 		open = append(open, id)
-		t.Pieces = append(t.Pieces, Piece{Kind: kindCall, ID: id, Name: f.at("name").str(), Args: f.at("arguments").str()})
+		t.Pieces = append(t.Pieces, Piece{Kind: kindCall, ID: id, Name: f.at("name").str(), Args: args.str(), Custom: kind == "custom"})
 	}
 	bad.addIf(len(t.Pieces) == 0 && !content.isString(), "a message of the assistant without content")
 	out.Turns = append(out.Turns, t)

@@ -17,6 +17,7 @@ func (converse) credential(h http.Header, key string) { h.Set("Authorization", "
 const (
 	converseVerb   = "converse"
 	converseStream = "converse-stream"
+	converseCount  = "count-tokens"
 )
 
 func (v converse) writeRequest(a Request, _ string, _ bool) []byte {
@@ -173,13 +174,30 @@ var (
 	converseDocumentName = regexp.MustCompile(`^[A-Za-z0-9()\[\]-]+( [A-Za-z0-9()\[\]-]+)*$`)
 )
 
-func (v converse) readRequest(body []byte, h http.Header, path string) Received {
-	out, o := openRequest(body, converseFields, h.Get("Authorization") != "")
-	bad := &out.Problems
-	rest := strings.TrimPrefix(path, "/model/")
-	if i := strings.LastIndexByte(rest, '/'); i >= 0 {
-		out.Model, out.Stream = rest[:i], rest[i+1:] == converseStream
+// converseCounted are the members of a request whose tokens are counted.
+var converseCounted = strings.Fields("messages system toolConfig additionalModelRequestFields")
+
+// open parses a request and checks its members. A request to count tokens has it inside.
+func (converse) open(body []byte, authorized, counts bool) (*Received, value) {
+	if !counts {
+		return openRequest(body, converseFields, authorized)
 	}
+	out, o := openRequest(body, []string{"input"}, authorized)
+	out.Counts = true
+	inner := o.at("input", "converse")
+	out.Problems.addIf(len(o.at("input").names()) != 1 || !inner.isObject(), "an input that is no request of Converse")
+	out.Problems.unknown(inner, converseCounted, "input.converse.")
+	return out, inner
+}
+
+func (v converse) readRequest(body []byte, h http.Header, path string) Received {
+	rest, verb := strings.TrimPrefix(path, "/model/"), ""
+	if i := strings.LastIndexByte(rest, '/'); i >= 0 {
+		rest, verb = rest[:i], rest[i+1:]
+	}
+	out, o := v.open(body, h.Get("Authorization") != "", verb == converseCount)
+	bad := &out.Problems
+	out.Model, out.Stream = rest, verb == converseStream
 	out.options.sealed = true
 	checkShape("request", "ConverseRequest", o, bad)
 	c := o.at("inferenceConfig")
@@ -189,6 +207,9 @@ func (v converse) readRequest(body []byte, h http.Header, path string) Received 
 		bad.addIf(s == "", "an empty stop sequence")
 	}
 	out.Reasoning = o.at("outputConfig", "effort").str()
+	if t := o.at("additionalModelRequestFields", "thinking", "type").str(); out.Reasoning == "" && t != "disabled" {
+		out.Reasoning = t
+	}
 	if f := o.at("outputConfig", "textFormat"); f.here {
 		s := f.at("structure", "jsonSchema")
 		bad.addIf(f.at("type").str() != "json_schema" || !s.at("schema").isString(), "a text format that is not one: %s", f)
@@ -264,7 +285,7 @@ func (v converse) readMessages(list []value, out *Received, bad *problemList) {
 	last, open, used := "assistant", []string{}, []string{}
 	for i, m := range list {
 		role := m.at("role").str()
-		bad.addIf(role != "user" && role != "assistant" || role == last, "messages[%d]: role %q after %q", i, role, last)
+		bad.addIf(role != "user" && role != "assistant" && role != "system" || role == last || role == "system" && last != "user", "messages[%d]: role %q after %q", i, role, last)
 		last = role
 		pieces := v.blocks(m.at("content"), role, bad)
 		bad.addIf(len(pieces) == 0, "messages[%d] is empty", i)

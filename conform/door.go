@@ -3,6 +3,8 @@ package conform
 import (
 	"bytes"
 	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -77,11 +79,32 @@ func (d Dialect) ReadError(status int, body []byte) (APIError, error) {
 
 // ReadRequest reads a request as the vendor. The path may have a query.
 func (d Dialect) ReadRequest(path string, h http.Header, body []byte) Received {
-	path, query, _ := strings.Cut(path, "?")
+	escaped, query, _ := strings.Cut(path, "?")
+	path, err := url.PathUnescape(escaped)
 	r := codecOf(d).readRequest(body, h, path)
+	r.Problems.addIf(err != nil || !endpoints[d].MatchString(escaped), "there is no endpoint %s", escaped)
 	r.Problems.addIf(d == Gemini && r.Stream && !strings.Contains(query, "alt=sse"), "a stream that is not requested as server-sent events")
+	for _, t := range r.Turns {
+		for _, p := range ofKind(t.Pieces, kindCall) {
+			// Other servers of the dialect make longer ids, and so do upstreams of cases.
+			r.Problems.addIf(d == Chat && len(p.ID) > 40, "the id of a call has %d characters, at most 40", len(p.ID))
+		}
+	}
 	return r
 }
+
+// endpoints match the escaped paths of requests that generate or count tokens.
+var endpoints = map[Dialect]*regexp.Regexp{
+	Chat:      regexp.MustCompile(`^/v1/chat/completions$`),
+	Responses: regexp.MustCompile(`^/v1/responses(/input_tokens)?$`),
+	Anthropic: regexp.MustCompile(`^/v1/messages(/count_tokens)?$`),
+	Gemini:    regexp.MustCompile(`^/v1(beta)?/models/[^/:]+:(generateContent|streamGenerateContent|countTokens)$`),
+	Converse:  regexp.MustCompile(`^/model/[^/]+/(converse|converse-stream|count-tokens)$`),
+}
+
+// UsageInStream reports whether a request asks for usage in a stream, which Chat sends only
+// then.
+func (r Received) UsageInStream() bool { return r.options.usage }
 
 // Text returns the text of a response, with that of a refusal.
 func (r Reading) Text() string { return joined(r.Pieces, kindText, kindRefusal) }

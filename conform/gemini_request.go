@@ -159,12 +159,12 @@ var (
 )
 
 func (v gemini) readRequest(body []byte, h http.Header, path string) Received {
-	out, o := openRequest(body, geminiFields, h.Get("X-Goog-Api-Key")+h.Get("Authorization") != "")
+	out, o := v.open(body, h.Get("X-Goog-Api-Key")+h.Get("Authorization") != "", strings.HasSuffix(path, ":countTokens"))
 	bad := &out.Problems
 	out.Stream = strings.Contains(path, ":streamGenerateContent")
 	_, rest, _ := strings.Cut(path, "/models/")
 	out.Model, _, _ = strings.Cut(rest, ":")
-	c := o.at("generationConfig")
+	c := inCamelCase(o.at("generationConfig"))
 	bad.unknown(c, geminiConfigFields, "generationConfig.")
 	out.Max, out.Temperature, out.TopP = c.at("maxOutputTokens").number(), c.at("temperature").number(), c.at("topP").number()
 	out.TopK, out.Seed, out.Choices = c.at("topK").number(), c.at("seed").number(), c.at("candidateCount").number()
@@ -174,7 +174,7 @@ func (v gemini) readRequest(body []byte, h http.Header, path string) Received {
 	}
 	out.Stop = oneOrMany(c.at("stopSequences"))
 	bad.addIf(len(out.Stop) > 5, "%d stop sequences, at most 5", len(out.Stop))
-	t := c.at("thinkingConfig")
+	t := inCamelCase(c.at("thinkingConfig"))
 	bad.addIf(t.at("thinkingLevel").here && t.at("thinkingBudget").here, "thinkingLevel and thinkingBudget together")
 	if t.isObject() && t.at("thinkingBudget").number() != "0" {
 		out.Reasoning = "on"
@@ -207,6 +207,7 @@ func (gemini) readTools(o value, out *Received, bad *problemList) {
 	for _, t := range o.at("tools").list() {
 		vendors = vendors || !t.at("functionDeclarations").here
 		for _, d := range t.at("functionDeclarations").list() {
+			d = inCamelCase(d)
 			tool := Tool{Name: d.at("name").str(), About: d.at("description").str()}
 			if s := d.at("parametersJsonSchema"); s.here {
 				tool.Schema = s.String()
@@ -259,7 +260,7 @@ func (v gemini) readContents(list []value, out *Received, bad *problemList) {
 		bad.addIf(role != "user" && role != "model" || role == before, "contents[%d]: role %q after %q (CRQ-12)", i, role, before)
 		var pieces []Piece
 		for _, p := range c.at("parts").list() {
-			piece := v.readPart(p, role, bad)
+			piece := v.readPart(requestPart(p), role, bad)
 			bad.addIf(piece.Kind == kindCall && !geminiToolName.MatchString(piece.Name), "a functionCall that is not one: %s", p)
 			pieces = append(pieces, piece)
 		}
@@ -269,7 +270,8 @@ func (v gemini) readContents(list []value, out *Received, bad *problemList) {
 			bad.add("contents[%d]: %d calls, then %d results among %d parts (GEM-05)", i, len(open), len(results), len(pieces))
 		}
 		for n := range results {
-			if n < len(open) && (results[n].Name != open[n].Name || results[n].ID != open[n].ID) {
+			// A result without an id belongs to the call in its place: Google's SDK for Python sends such.
+			if n < len(open) && (results[n].Name != open[n].Name || results[n].ID != "" && results[n].ID != open[n].ID) {
 				bad.add("contents[%d]: result %d is for %s %q, the call was %s %q (GEM-04)", i, n, results[n].Name, results[n].ID, open[n].Name, open[n].ID)
 			}
 		}

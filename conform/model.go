@@ -75,8 +75,10 @@ type Cite struct {
 // Tool is a function that the client offers.
 type Tool struct {
 	Name, About, Schema string
-	Strict              bool // calls follow the schema
-	Cache               bool // the prompt is cached up to here
+	Strict              bool   // calls follow the schema
+	Cache               bool   // the prompt is cached up to here
+	Custom              bool   // the arguments are any text
+	Space               string // the namespace of the tool, which only Responses has
 }
 
 // Format is the schema of structured output.
@@ -138,6 +140,7 @@ type Reading struct {
 type Received struct {
 	Request
 	Stream   bool
+	Counts   bool // it asks only for the number of tokens
 	Model    string
 	Problems problemList // what the vendor would reject
 	options  options

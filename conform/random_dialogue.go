@@ -485,9 +485,11 @@ func validName(d Dialect, name string) string {
 }
 
 // isClosed reports whether OpenAI's strict mode accepts a schema: all properties are required
-// and no others are allowed. isShut reports whether that of Messages does: no other properties
-// are allowed, and some keywords are not either.
+// and no others are allowed.
 func isClosed(schema string) bool { return checkSchema(schema, true, nil) }
+
+// isShut reports whether the strict mode of Messages accepts a schema: no other properties are
+// allowed, and some keywords are not either.
 func isShut(schema string) bool {
 	return checkSchema(schema, false, []string{"minimum", "exclusiveMinimum", "maxLength"})
 }

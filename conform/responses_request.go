@@ -129,11 +129,20 @@ func (v responses) part(role string, p Piece) any {
 var responsesFields = strings.Fields(`model input instructions previous_response_id conversation store background stream stream_options
 	max_output_tokens max_tool_calls temperature top_p top_logprobs reasoning text tools tool_choice parallel_tool_calls include
 	truncation context_management prompt metadata user safety_identifier prompt_cache_key prompt_cache_retention prompt_cache_options
-	moderation service_tier access_programs image`)
+	moderation service_tier access_programs image client_metadata`)
 
-func (v responses) readRequest(body []byte, h http.Header, _ string) Received {
-	out, o := openRequest(body, responsesFields, strings.HasPrefix(h.Get("Authorization"), "Bearer "))
+// responsesCounted are the members of a request to count tokens.
+var responsesCounted = strings.Fields(`model input instructions tools tool_choice parallel_tool_calls personality reasoning text
+	truncation previous_response_id conversation`)
+
+func (v responses) readRequest(body []byte, h http.Header, path string) Received {
+	known, counts := responsesFields, strings.HasSuffix(path, "/input_tokens")
+	if counts {
+		known = responsesCounted
+	}
+	out, o := openRequest(body, known, strings.HasPrefix(h.Get("Authorization"), "Bearer "))
 	bad := &out.Problems
+	out.Counts = counts
 	out.Model, out.Stream = o.at("model").str(), o.at("stream").yes()
 	bad.addIf(out.Model == "", "no model")
 	out.options.sealed = slices.Contains(oneOrMany(o.at("include")), "reasoning.encrypted_content")
@@ -149,7 +158,8 @@ func (v responses) readRequest(body []byte, h http.Header, _ string) Received {
 		bad.addIf(out.Format.Strict && !isClosed(out.Format.Schema), "the strict format has optional properties or open objects")
 		bad.addIf(!toolName.MatchString(out.Format.Name), "text.format.name is %q", out.Format.Name)
 	}
-	readOpenAITools(o, out)
+	v.readTools(o.at("tools"), "", out)
+	readOpenAIChoice(o, out, func(c value) value { return c })
 	if s := o.at("instructions").str(); s != "" {
 		out.Turns = append(out.Turns, Turn{Role: "system", Pieces: []Piece{{Kind: kindText, Text: s}}})
 	}
@@ -164,6 +174,7 @@ func (v responses) readRequest(body []byte, h http.Header, _ string) Received {
 func (v responses) readItems(list []value, out *Received, bad *problemList) {
 	bad.addIf(len(list) == 0, "no input")
 	var open, used []string
+	referred := false // items that are not here may have calls
 	for i, item := range list {
 		kind := item.at("type").str()
 		if kind == "" && item.at("role").here {
@@ -181,26 +192,30 @@ func (v responses) readItems(list []value, out *Received, bad *problemList) {
 			v.readMessage(item, out, bad)
 		case "reasoning":
 			v.readReasoning(item, add, bad)
-		case "function_call":
-			p := Piece{Kind: kindCall, ID: item.at("call_id").str(), Name: item.at("name").str(), Args: item.at("arguments").str()}
-			id := item.at("id").str()
-			if p.ID == "" || len(p.ID) > 64 || !toolName.MatchString(p.Name) || !item.at("arguments").isString() || id != "" && !strings.HasPrefix(id, "fc") {
-				bad.add("input[%d]: a function_call that is not one: %s", i, item.String())
-			}
+		case "item_reference":
+			bad.addIf(item.at("id").str() == "", "input[%d]: an item_reference without id", i)
+			referred = true
+		case "additional_tools":
+			v.readTools(item.at("tools"), "", out)
+		case "function_call", "custom_tool_call", searchCall:
+			p := v.readCall(item, bad)
 			bad.addIf(slices.Contains(used, p.ID), "input[%d]: two calls have the call_id %q", i, p.ID)
 			open, used = append(open, p.ID), append(used, p.ID)
 			add("assistant", p)
-		case "function_call_output":
+		case "function_call_output", "custom_tool_call_output", searchOutput:
 			id := item.at("call_id").str()
 			at := slices.Index(open, id)
-			if at < 0 {
+			if at < 0 && !referred {
 				bad.add("input[%d]: call_id %q answers no call before it", i, id)
-			} else {
+			} else if at >= 0 {
 				open = slices.Delete(open, at, at+1)
+			}
+			if kind == searchOutput {
+				v.readTools(item.at("tools"), "", out)
 			}
 			add("tool", v.readOutput(item, bad))
 		default:
-			bad.add("input[%d]: an item of type %q", i, kind)
+			bad.addIf(!slices.Contains(responsesServerItems, kind), "input[%d]: an item of type %q", i, kind)
 		}
 	}
 	bad.addIf(len(open) > 0, "no function_call_output for %v", open)
@@ -226,6 +241,9 @@ func (v responses) readMessage(item value, out *Received, bad *problemList) {
 		role = "system"
 	}
 	bad.addIf(role != "system" && role != "user" && role != "assistant", "a message of role %q", role)
+	if id := item.at("id").str(); id != "" && !strings.HasPrefix(id, "msg") {
+		bad.add("a message with the id %q", id)
+	}
 	t := Turn{Role: role, Developer: developer}
 	if n := len(out.Turns); n > 0 && role == "assistant" && out.Turns[n-1].Role == role {
 		t, out.Turns = out.Turns[n-1], out.Turns[:n-1]
@@ -263,6 +281,9 @@ func (v responses) readOutput(item value, bad *problemList) Piece {
 			bad.add("a function_call_output holds a part of type %q", kind)
 		}
 	}
-	bad.addIf(!item.at("output").here, "a function_call_output without output")
+	if item.at("type").str() == searchOutput {
+		p.Text = item.at("tools").String()
+	}
+	bad.addIf(!item.at("output").here && !item.at("tools").isList(), "a function_call_output without output")
 	return p
 }

@@ -7,7 +7,7 @@ import "strings"
 func Explode(r *Response) []Event {
 	start := Start{ID: r.ID, Model: r.Model, Created: r.Created, Tier: r.Tier, Ext: r.Ext}
 	if u := r.Usage; u != nil { // some clients read the input tokens only from here, USE-06
-		start.Usage = &Usage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}
+		start.Usage = new(u.Of(InputTotal))
 	}
 	events := []Event{start}
 	for _, c := range r.Choices {

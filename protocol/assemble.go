@@ -69,3 +69,15 @@ func (l *LateMembers) SetIn(o wire.Object) wire.Object {
 	}
 	return out
 }
+
+// Complete returns the body of a response with the members set.
+func (l *LateMembers) Complete(body []byte) []byte {
+	var response wire.Object
+	if response.UnmarshalJSON(body) != nil {
+		return body
+	}
+	if text, err := l.SetIn(response).MarshalJSON(); err == nil {
+		return text
+	}
+	return body
+}

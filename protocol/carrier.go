@@ -74,9 +74,9 @@ func Wrap(seals []llm.Seal, own Name) string {
 
 // HasForeign reports whether a request in the dialect own may contain seals of other protocols: a text of Wrap, or
 // CarrierMember with a vendor's name. No vendor accepts them, except that CarrierMember belongs to Google's
-// OpenAI-compatible API.
+// OpenAI-compatible API. The search leaves out the first letter, which is frequent in prompts; the second is rare.
 func HasForeign(body []byte, own Name) bool {
-	return bytes.Contains(body, []byte(wrapped)) || own != OpenAIChat && hasCarrier(body)
+	return bytes.Contains(body, []byte(wrapped[1:])) || own != OpenAIChat && hasCarrier(body)
 }
 
 // hasCarrier reports whether a body contains CarrierMember with a vendor's name as its first member.

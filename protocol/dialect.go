@@ -59,6 +59,10 @@ type Dialect struct {
 	// Prompt names the members that decide whether a prompt cache can be used.
 	Prompt Prompt
 
+	// LeastOutput is the smallest output limit that upstreams of this dialect take. Requests
+	// of other dialects with a smaller one are sent with it. 0: there is none.
+	LeastOutput int64
+
 	// Parameters says where requests have the parameters that a configuration may set. It
 	// maps the path of a parameter in the neutral model to the paths of members, with dots.
 	Parameters map[string][]string
@@ -287,6 +291,8 @@ type Head struct {
 
 	MaxOutput int64 // the limit for each choice, in tokens; 0: none
 	Generated int64 // choices that are generated and billed; less than 2: one
+	// MaxOther are the amounts of units that are not counted in tokens, as far as the response can have them.
+	MaxOther llm.Amounts
 
 	// Inner are further models that the request names.
 	Inner []InnerModel

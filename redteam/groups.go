@@ -32,6 +32,7 @@ func groups() []group {
 		{name: "static", start: start(staticConfig), attacks: staticAttacks()},
 		{name: "loop", start: noGateway, attacks: loopAttacks()},
 		{name: "http2", start: floodRig, attacks: floodAttacks()},
+		{name: "h2c", start: start(h2cConfig), attacks: clearFloodAttacks()},
 		{name: "budget", start: budgetRig, attacks: budgetAttacks()},
 		{name: "starve", start: start(starveConfig), attacks: starveAttacks(), waits: true},
 		{name: "stores", start: storesRig, attacks: storeAttacks(), waits: true},

@@ -95,19 +95,39 @@ func floodAttacks() (all []attack) {
 	for name, next := range floods() {
 		for _, admin := range []bool{false, true} {
 			port := map[bool]string{false: "client", true: "admin"}[admin]
-			do := func(ctx context.Context, r *rig) *evidence { return r.flood(ctx, admin, next) }
+			do := func(ctx context.Context, r *rig) *evidence {
+				return r.flood(func() (net.Conn, error) { return r.dialTLS(ctx, admin) }, next)
+			}
 			all = append(all, attack{name: "http2/" + port + "/" + name, do: do, unproven: "the weak gateway has no TLS"})
 		}
 	}
 	return all
 }
 
+// clearFloodAttacks are the same on a client port that speaks HTTP/2 without TLS.
+func clearFloodAttacks() (all []attack) {
+	for name, next := range floods() {
+		do := func(ctx context.Context, r *rig) *evidence {
+			return r.flood(func() (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", r.address(false)) }, next)
+		}
+		all = append(all, attack{name: "h2c/" + name, do: do, unproven: "the weak gateway has no HTTP/2"})
+	}
+	return all
+}
+
+// h2cConfig lets the client port speak HTTP/2 without TLS.
+func h2cConfig(r *rig) *config {
+	c := tenantStore(r)
+	c.top = append(c.top, "h2c: true")
+	return c
+}
+
 // flood writes frames until the gateway closes the connection, and then uses the port as
 // other clients do.
-func (r *rig) flood(ctx context.Context, admin bool, next func(uint32) string) *evidence {
+func (r *rig) flood(dial func() (net.Conn, error), next func(uint32) string) *evidence {
 	e := &evidence{sent: fmt.Sprintf("%q … %d times", testrig.Clip(next(0)+next(1), 300), floodFrames)}
 	before, cpu := testrig.ProcessMemory(r.gateway.PID(), "VmRSS"), processTime(r.gateway.PID())
-	conn := testrig.Must(r.dialTLS(ctx, admin))
+	conn := testrig.Must(dial())
 	defer conn.Close()
 	testrig.NoError(conn.SetDeadline(time.Now().Add(patience)))
 	go func() { _, _ = io.Copy(io.Discard, conn) }() // ends with the connection
@@ -122,7 +142,7 @@ func (r *rig) flood(ctx context.Context, admin bool, next func(uint32) string) *
 	e.note = fmt.Sprintf("%d bytes, then %v; memory +%.0f MB, %v", written, err, grown/1e6, used)
 	e.figure(grown > floodMemory, "memory has grown by %.0f MB", grown/1e6)
 	e.figure(used > floodTime, "it took %v of processor time", used)
-	other, err := r.dialTLS(ctx, admin)
+	other, err := dial()
 	e.problem(err != nil, "another client cannot connect: %v", err)
 	if err == nil {
 		defer other.Close()

@@ -131,7 +131,9 @@ func peopleConfig(r *rig) *config {
 	c.top = append(c.top, "identity:", fmt.Sprintf("  sign_in: { url: %q, admin: %q, client: %s, secret: %s }", peopleURL, operatorsURL, gatewayID, headerSecret), "  issuers:",
 		issuer("main", "clients: [cli]", "name: name", "rules: [{ when: { groups: ops }, org: a, role: auditor }, { when: { groups: search }, org: a, team: t }]"),
 		issuer("hr", "scim: { claim: oid, attribute: externalId }", "rules: [{ org: a }]"),
-		issuer("strict", "scim: { path: /scim/strict, claim: upn, attribute: userName, required: true }", "rules: [{ org: a }]"))
+		issuer("strict", "scim: { path: /scim/strict, claim: upn, attribute: userName, required: true }", "rules: [{ org: a }]"),
+		issuer("grouped", "scim: { path: /scim/grouped, claim: oid, groups: true }", "rules: [{ when: { groups: g-ops }, org: a, role: auditor }, { when: { groups: g-in }, org: a }]"),
+		issuer("named", "scim: { path: /scim/named, claim: oid, groups: true, group_attribute: displayName }", "rules: [{ when: { groups: Insiders }, org: a }]"))
 	return c
 }
 

@@ -45,6 +45,7 @@ func operations() []operation {
 		{"get-team-limits", "GET", "/orgs/{org}/teams/t/limits", "", all, false},
 		{"get-usage", "GET", "/usage?org={org}", "", usage, false},
 		{"list-requests", "GET", "/requests?org={org}", "", usage, false},
+		{"list-refusals", "GET", "/refusals?org={org}", "", usage, false},
 		{"list-targets", "GET", "/targets", "", "auditor", true},
 		{"list-models", "GET", "/models", "", "auditor", true},
 		{"explain", "POST", "/explain", `{"dialect":"openai-chat","model":"m"}`, "auditor", true},

@@ -42,7 +42,7 @@ func patchOf(operations string) string {
 }
 
 func scimAttacks() (all []attack) {
-	for _, list := range [][]attack{removedAttacks(), claimlessAttacks(), lookAlikes(), renamedAttacks(), directoryAttacks(), scimBodies(), scimFilters()} {
+	for _, list := range [][]attack{removedAttacks(), claimlessAttacks(), lookAlikes(), renamedAttacks(), directoryAttacks(), scimGroupAttacks(), scimBodies(), scimFilters()} {
 		all = append(all, list...)
 	}
 	return all

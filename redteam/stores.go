@@ -79,8 +79,8 @@ func (f *front) serve(c net.Conn) {
 	f.forward(c, nil)
 }
 
-// forward copies both directions. inject may send something else when the client sends
-// bytes; it returns true to end the forwarding.
+// forward connects a client to the server and copies both directions. inject, unless it is nil,
+// sees the client's bytes first; the connection ends if it returns true.
 func (f *front) forward(c net.Conn, inject func(sent string) bool) {
 	up, err := net.Dial("tcp", f.target)
 	if err != nil {

@@ -40,7 +40,7 @@ func TestCost(t *testing.T) {
 	}
 	defer s.Close()
 	testrig.Eventually(t, "the store is ready", func() bool { return s.Ready() == nil })
-	l, err := kafka.New(kafka.Options{Brokers: k.addresses, Topic: "usage", Partitions: partitions, Replicas: 3})
+	l, err := kafka.New(kafka.Settings{Brokers: k.addresses, Topic: "usage", Partitions: partitions, Replicas: 3}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog/kafka"
 	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
@@ -118,20 +119,19 @@ func TestKafkaAuth(t *testing.T) {
 		"listener.name.client.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;\nlistener.name.client.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;\n",
 		address, inner, controller, filepath.Join(dir, "server.pem")),
 		"--add-scram", "SCRAM-SHA-256=[name=isogloss,password=secret]", "--add-scram", "SCRAM-SHA-512=[name=isogloss,password=secret]")
-	options := func(mechanism, password string) kafka.Options {
-		return kafka.Options{Brokers: []string{address}, Topic: mechanism, Partitions: 1, Replicas: 1, TLS: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, Mechanism: mechanism, Username: "isogloss", Password: password}
+	trusted := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	options := func(mechanism string, password secret.String) kafka.Settings {
+		return kafka.Settings{Brokers: []string{address}, Topic: mechanism, Partitions: 1, Replicas: 1, Mechanism: mechanism, Username: "isogloss", Password: password}
 	}
 	for _, mechanism := range []string{"plain", "scram-sha-256", "scram-sha-512"} {
-		if err := tryKafka(t, options(mechanism, "secret"), time.Minute); err != nil {
+		if err := tryKafka(t, options(mechanism, "secret"), trusted, time.Minute); err != nil {
 			t.Errorf("%s: %v", mechanism, err)
 		}
-		if err := tryKafka(t, options(mechanism, "wrong"), 3*time.Second); err == nil {
+		if err := tryKafka(t, options(mechanism, "wrong"), trusted, 3*time.Second); err == nil {
 			t.Errorf("%s accepts a wrong password", mechanism)
 		}
 	}
-	untrusted := options("plain", "secret")
-	untrusted.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	if err := tryKafka(t, untrusted, 3*time.Second); err == nil {
+	if err := tryKafka(t, options("plain", "secret"), &tls.Config{MinVersion: tls.VersionTLS12}, 3*time.Second); err == nil {
 		t.Error("a certificate that is not trusted is accepted")
 	}
 
@@ -149,9 +149,9 @@ func TestKafkaAuth(t *testing.T) {
 }
 
 // tryKafka writes a message and reads it, within a time.
-func tryKafka(t *testing.T, o kafka.Options, within time.Duration) error {
+func tryKafka(t *testing.T, o kafka.Settings, c *tls.Config, within time.Duration) error {
 	t.Helper()
-	l, err := kafka.New(o)
+	l, err := kafka.New(o, c)
 	if err != nil {
 		return err
 	}

@@ -122,7 +122,7 @@ type log interface {
 func TestKafka(t *testing.T) {
 	dir := t.TempDir()
 	k := startKafka(t, dir)
-	l, err := kafka.New(kafka.Options{Brokers: k.addresses, Topic: "usage", Partitions: partitions, Replicas: 3})
+	l, err := kafka.New(kafka.Settings{Brokers: k.addresses, Topic: "usage", Partitions: partitions, Replicas: 3}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestNATS(t *testing.T) {
 			"-n", fmt.Sprint("n", i), "-cluster_name", "c", "-cluster", routes[i], "-routes", strings.Join(routes, ",")))
 		servers = append(servers, "nats://127.0.0.1:"+ports[i])
 	}
-	l := nats.New(nats.Options{Servers: servers, Stream: "usage", Partitions: partitions, Replicas: 3})
+	l := nats.New(nats.Settings{Servers: servers, Stream: "usage", Partitions: partitions, Replicas: 3}, nil)
 	run(t, dir, l, fmt.Sprintf("nats: {servers: [%q, %q, %q], stream: usage, partitions: %d, replicas: 3}", servers[0], servers[1], servers[2], partitions), all, nil)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/conform/record"
 	"github.com/isogloss-gateway/isogloss/internal/app"
+	"github.com/isogloss-gateway/isogloss/internal/edge/local"
 	"github.com/isogloss-gateway/isogloss/internal/request/capture"
 )
 
@@ -83,7 +84,7 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 	messages := cmd.ErrOrStderr()
 	err = capture.Attach(ctx, socket, *q, capture.Handler{
 		Attached: func() {
-			fmt.Fprintf(messages, "attached to the gateway on %s; waiting for %d, at most %s\n", capture.Address(socket), q.Count, f.patience)
+			fmt.Fprintf(messages, "attached to the gateway on %s; waiting for %d, at most %s\n", local.Address(socket), q.Count, f.patience)
 		},
 		Exchange: func(x *capture.Exchange) error { return f.keep(cmd.OutOrStdout(), messages, x) },
 		Missed: func(large, busy int64) {
@@ -91,7 +92,7 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 		},
 	})
 	switch {
-	case errors.Is(err, capture.ErrNotRunning):
+	case errors.Is(err, local.ErrNotRunning):
 		return fmt.Errorf("%s: %w; %s", socket, err, startOne)
 	case err != nil:
 		return err
@@ -114,15 +115,15 @@ func (f *captureFlags) find(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		want = capture.AddressOf(cfg.Listen, nil)
+		want = local.AddressOf(cfg.Listen, nil)
 	}
 	var found, all []string
-	for _, s := range capture.Sockets() {
-		if !capture.Alive(ctx, s) {
+	for _, s := range local.Sockets() {
+		if !local.Alive(ctx, s) {
 			continue
 		}
-		all = append(all, capture.Address(s))
-		if want == "" || want == capture.Address(s) {
+		all = append(all, local.Address(s))
+		if want == "" || want == local.Address(s) {
 			found = append(found, s)
 		}
 	}

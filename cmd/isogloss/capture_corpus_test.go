@@ -11,6 +11,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/conform"
 	"github.com/isogloss-gateway/isogloss/conform/record"
+	"github.com/isogloss-gateway/isogloss/internal/edge/local"
 	"github.com/isogloss-gateway/isogloss/internal/request/capture"
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
@@ -61,8 +62,8 @@ func socketOf(t *testing.T, address string) string {
 	t.Helper()
 	var found string
 	testrig.Eventually(t, "there is a socket of "+address, func() bool { // it is created after the ports
-		sockets := capture.Sockets()
-		i := slices.IndexFunc(sockets, func(s string) bool { return capture.Address(s) == address && capture.Alive(t.Context(), s) })
+		sockets := local.Sockets()
+		i := slices.IndexFunc(sockets, func(s string) bool { return local.Address(s) == address && local.Alive(t.Context(), s) })
 		if i >= 0 {
 			found = sockets[i]
 		}

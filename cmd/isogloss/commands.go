@@ -235,7 +235,7 @@ error.`,
 		if err != nil {
 			return err
 		}
-		for _, list := range cfg.Prices.OldPrices(time.Now()) {
+		for _, list := range cfg.Prices.Old(time.Now()) {
 			fmt.Fprintf(cmd.ErrOrStderr(), "warning: prices.lists: %s may be outdated; look them up again and write the day as as_of\n", list)
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok: %s on %s, to be served on %s\n",

@@ -32,19 +32,17 @@ func completeKeys(cmd *cobra.Command, args []string, _ string) ([]string, cobra.
 	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
 	defer cancel()
 	o := completionOptions(cmd)
-	if !o.HasKeyring() {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ring, err := o.OpenKeyring(ctx)
+	addressGateway(cmd, o)
+	ring, err := o.OpenExistingKeyring(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer func() { _ = ring.Close() }() // nothing was written
-	records, _ := ring.List(ctx, "")
+	keys, _ := ring.Keys(ctx, "")
 	var names []string
-	for _, r := range records {
-		if r.Revoked.IsZero() {
-			names = append(names, r.Name+"\t"+r.ID)
+	for _, k := range keys {
+		if k.Revoked.IsZero() {
+			names = append(names, k.Name+"\t"+k.ID)
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp

@@ -125,6 +125,8 @@ func TestFiguresOfFirstPage(t *testing.T) {
 		"in the same run: %s the CPU per request":          "CPU per request, 2 KB in and 1 KB out, verbatim",
 		"the CPU per request, %s per event in a burst":     "CPU per event, burst of 200, verbatim",
 		"%s per event of paced streams":                    "CPU per event, paced streams, as many as came in time, verbatim",
+		"collection in both: %s per request":               "CPU per request, 2 KB in and 1 KB out, verbatim, GOGC=100 in both",
+		"per request and %s per event in a burst":          "CPU per event, burst of 200, verbatim, GOGC=100 in both",
 		"With a store: %s per request":                     "with a store: CPU per request, 2 KB in and 1 KB out, verbatim",
 		"per request, %s per event in a burst ([":          "with a store: CPU per event, burst of 200, verbatim",
 		"%s a bare reverse proxy per request with SQLite,": "with a store: CPU per request, 2 KB in and 1 KB out, verbatim",
@@ -485,7 +487,7 @@ func evaluate(t *testing.T, fset *token.FileSet, x ast.Expr) int64 {
 // announced. internal/request/models/shutdowns.yaml has the ends.
 func TestModelsLive(t *testing.T) {
 	files := pages(t)
-	for _, glob := range []string{"examples/*.yaml", "cmd/isogloss/*.go", "cmd/isogloss/testdata/commands/help*.txtar", "internal/config/file*.go", "internal/app/draft/draft.yaml", "deploy/*/*.yaml", "deploy/*/*/*.yaml"} {
+	for _, glob := range []string{"examples/*.yaml", "cmd/isogloss/*.go", "cmd/isogloss/testdata/commands/help*.txtar", "internal/config/*.go", "internal/*/*/settings.go", "internal/app/draft/draft.yaml", "deploy/*/*.yaml", "deploy/*/*/*.yaml"} {
 		more, err := filepath.Glob(filepath.Join(root, glob))
 		if err != nil {
 			t.Fatal(err)

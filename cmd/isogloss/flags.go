@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 )
 
 // durationVar adds a flag for a duration such as 90s, 1h30m, 30d or 2y. Its current value is
@@ -20,7 +20,7 @@ type durationValue time.Duration
 
 // Set reads the flag's text.
 func (d *durationValue) Set(text string) error {
-	v, err := config.ParseDuration(text)
+	v, err := settings.ParseDuration(text)
 	switch {
 	case err != nil:
 		return errors.New("write a number with its unit, such as 90s, 1h30m, 30d or 2y")
@@ -36,7 +36,7 @@ func (d *durationValue) String() string {
 	if *d == 0 {
 		return "0"
 	}
-	return config.FormatDuration(time.Duration(*d))
+	return settings.FormatDuration(time.Duration(*d))
 }
 
 // Type names the value in the help.

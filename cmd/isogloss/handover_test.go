@@ -41,7 +41,7 @@ func startRow(t *testing.T) *row {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := &exec.Cmd{Path: "./isogloss", Args: []string{"./isogloss", "serve", "-c", "isogloss.yaml", "--pid-file", "pid"}, Dir: r.dir, Env: []string{}, Stderr: log}
+	cmd := &exec.Cmd{Path: "./isogloss", Args: []string{"./isogloss", "serve", "-c", "isogloss.yaml", "--pid-file", "pid"}, Dir: r.dir, Env: environment(nil), Stderr: log}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/isogloss-gateway/isogloss/internal/api/admin"
+	"github.com/isogloss-gateway/isogloss/internal/api/admin/client"
 	"github.com/isogloss-gateway/isogloss/internal/app"
 	"github.com/isogloss-gateway/isogloss/internal/base/plain"
-	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
-	"github.com/isogloss-gateway/isogloss/internal/people/access"
 )
 
 func newKeys() *cobra.Command {
@@ -25,25 +25,70 @@ func newKeys() *cobra.Command {
 		Short: "Manage the keys of clients and operators",
 		Long: `Create, list, show, change, rotate and revoke the keys of clients and operators, set
 their budgets and those of teams and organisations, and show their usage. The
-commands use the store of the configuration and need no running gateway. Running
-gateways apply a change within two seconds. Commands take a key's name or id. A key
-is shown once, when it is created: the store holds only its digest.`,
+commands ask the running gateway of the configuration, as its user or as root. If
+none runs, they open the store of the configuration. Running gateways apply a
+change within two seconds. Commands take a key's name or id. A key is shown once,
+when it is created: the store holds only its digest.`,
 		Args: knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.PersistentFlags().String("listen", "", "use the running gateway on `ADDRESS`, whatever the file says")
+	cmd.PersistentFlags().String("socket", "", "use the gateway with the socket `FILE`, if it is not found automatically")
 	cmd.AddCommand(newKeysCreate(), newKeysList(), newKeysShow(), newKeysUpdate(), newKeysBudget(), newKeysUsage(), newKeysRotate(), newKeysRevoke(), newKeysTeams(), newKeysOrgs())
 	return cmd
 }
 
-// withKeyring runs a command with the store open.
+// withKeyring runs a command with the running gateway, or with the store open.
 func withKeyring(o *app.Options, do func(cmd *cobra.Command, k *app.Keyring, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		addressGateway(cmd, o)
 		k, err := o.OpenKeyring(cmd.Context())
 		if err != nil {
 			return err
 		}
-		return errors.Join(do(cmd, k, args), k.Close())
+		for _, note := range k.Notes {
+			fmt.Fprintln(cmd.ErrOrStderr(), "isogloss: warning:", note)
+		}
+		return errors.Join(withFlags(do(cmd, k, args)), k.Close())
 	}
+}
+
+// addressGateway sets the gateway that the flags name.
+func addressGateway(cmd *cobra.Command, o *app.Options) {
+	o.Listen, _ = cmd.Flags().GetString("listen") // every command below `keys` has both
+	o.Socket, _ = cmd.Flags().GetString("socket")
+}
+
+// withFlags returns an error of the admin API with the names of flags instead of members.
+func withFlags(err error) error {
+	var e *client.Error
+	if !errors.As(err, &e) || len(e.Errors) == 0 {
+		return err
+	}
+	texts := make([]string, len(e.Errors))
+	for i, m := range e.Errors {
+		texts[i] = flagOf(m.Location) + ": " + m.Message
+	}
+	return errors.New(strings.Join(texts, "; "))
+}
+
+// flagOf returns the flag for a member, such as --budget for body.limits.budgets[0].
+func flagOf(location string) string {
+	name, _, _ := strings.Cut(location, "[")
+	name = name[strings.LastIndexByte(name, '.')+1:]
+	switch name {
+	case "id":
+		return "the id"
+	case "budgets":
+		name = "budget"
+	case "window_seconds":
+		name = "window"
+	case "overlap_seconds":
+		name = "keep"
+	case "group":
+		name = "by"
+	}
+	return "--" + strings.TrimSuffix(name, "_per_minute")
 }
 
 // keyFlags holds the flags of `keys create` and `keys update`.
@@ -73,14 +118,14 @@ an operator key: it gives access to the admin API and to no model.`,
 	f.StringVar(&k.role, "role", "", "create an operator key with this role: owner, admin, billing, auditor or key-manager")
 	asJSON := f.Bool("json", false, "print JSON")
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, _ []string) error {
-		record, err := k.record(cmd, time.Now())
+		body, err := k.body(cmd, time.Now())
 		if err != nil {
 			return err
 		}
-		if err := warn(cmd, ring, &record); err != nil {
+		if err := warn(cmd, ring, "", k.name, k.models); err != nil {
 			return err
 		}
-		made, err := ring.Create(cmd.Context(), record)
+		made, err := ring.CreateKey(cmd.Context(), body)
 		if err != nil {
 			return err
 		}
@@ -103,101 +148,100 @@ func (k *keyFlags) add(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("models", completeModels)
 }
 
-// warn prints what is probably a mistake in a key.
-func warn(cmd *cobra.Command, ring *app.Keyring, r *access.Record) error {
-	warnings, err := ring.Warnings(cmd.Context(), r.ID, r.Name, r.Models)
+// warn prints what is probably a mistake in a key. A new key has no id.
+func warn(cmd *cobra.Command, ring *app.Keyring, id, name string, models []string) error {
+	warnings, err := ring.Warnings(cmd.Context(), id, name, models)
 	for _, text := range warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "isogloss: warning:", text)
 	}
 	return err
 }
 
-// operatorTTL is how long an operator's key is valid unless --expires is given.
-const operatorTTL = 90 * 24 * time.Hour
-
-// record converts the flags to a record.
-func (k *keyFlags) record(cmd *cobra.Command, now time.Time) (access.Record, error) {
+// body returns the key that the flags describe.
+func (k *keyFlags) body(cmd *cobra.Command, now time.Time) (admin.KeyBody, error) {
 	if k.org == "" && k.role == "" {
 		k.org = "default"
 	}
-	r := access.Record{Org: k.org, Role: access.Role(k.role), Criticality: k.criticality, Created: now}
-	if k.role != "" {
-		r.Expires = now.Add(operatorTTL)
-	}
-	roles := []string{"", string(access.Owner), string(access.Admin), string(access.Billing), string(access.Auditor), string(access.KeyManager)}
 	switch {
 	case k.name == "":
-		return r, errors.New("--name is required; write the purpose of the key")
-	case !slices.Contains(roles, k.role):
-		return r, fmt.Errorf("--role: %q is not known; write one of %s", k.role, strings.Join(roles[1:], ", "))
+		return admin.KeyBody{}, errors.New("--name is required; write the purpose of the key")
 	case k.role == "" && len(k.models) == 0:
-		return r, errors.New("--models is required; write the models that the key may use, or '*' for all")
-	case k.org != "" && (k.role == string(access.Owner) || k.role == string(access.Admin)):
-		return r, fmt.Errorf("--org: the role %s applies to all organisations; omit --org or choose another role", k.role)
+		return admin.KeyBody{}, errors.New("--models is required; write the models that the key may use, or '*' for all")
 	}
-	return r, k.apply(cmd, &r, now)
+	c, err := k.change(cmd, admin.Key{Role: k.role}, now)
+	if err != nil {
+		return admin.KeyBody{}, err
+	}
+	return admin.KeyBody{Name: k.name, Org: k.org, Team: k.team, Role: k.role, Models: k.models, Endpoints: k.endpoints, Networks: valueOf(c.Networks),
+		Expires: valueOf(c.Expires), Criticality: k.criticality, Limits: c.Limits}, nil
 }
 
-// apply sets what the given flags change.
-func (k *keyFlags) apply(cmd *cobra.Command, r *access.Record, now time.Time) error {
-	changed := cmd.Flags().Changed
+// change returns what the given flags change of a key.
+func (k *keyFlags) change(cmd *cobra.Command, of admin.Key, now time.Time) (c admin.KeyChange, err error) {
+	c = admin.KeyChange{Name: given(cmd, "name", &k.name), Team: given(cmd, "team", &k.team), Models: given(cmd, "models", &k.models),
+		Endpoints: given(cmd, "endpoints", &k.endpoints), Criticality: given(cmd, "criticality", &k.criticality)}
 	switch {
-	case changed("name") && k.name == "":
-		return errors.New("--name is empty; write the purpose of the key")
-	case r.Role != "" && k.team != "":
-		return errors.New("an operator's key belongs to no team; leave --team out, or leave --role out for a client's key")
-	case r.Role != "" && len(k.models) > 0:
-		return errors.New("--models is for client keys and --role for operator keys; create two keys")
-	case r.Role == "" && changed("models") && len(k.models) == 0:
-		return errors.New("--models is empty; write the models that the key may use, or '*' for all")
-	case !slices.Contains([]string{"critical", "normal", "sheddable"}, k.criticality):
-		return fmt.Errorf("--criticality: %q is not known; write critical, normal or sheddable", k.criticality)
+	case of.Role != "" && len(k.models) > 0:
+		return c, errors.New("--models is for client keys and --role for operator keys; create two keys")
+	case of.Role == "" && c.Models != nil && len(k.models) == 0:
+		return c, errors.New("--models is empty; write the models that the key may use, or '*' for all")
 	}
-	for flag, set := range map[string]func() error{
-		"name":        func() error { r.Name = k.name; return nil },
-		"team":        func() error { r.Team = k.team; return nil },
-		"models":      func() error { r.Models = k.models; return nil },
-		"endpoints":   func() error { r.Endpoints = k.endpoints; return nil },
-		"criticality": func() error { r.Criticality = k.criticality; return nil },
-		"networks":    func() (err error) { r.Networks, err = parseNetworks(k.networks); return err },
-		"expires":     func() (err error) { r.Expires, err = parseExpiry(k.expires, now); return err },
-	} {
-		if changed(flag) {
-			if err := set(); err != nil {
-				return err
-			}
+	if given(cmd, "networks", &k.networks) != nil {
+		if c.Networks, err = parseNetworks(k.networks); err != nil {
+			return c, err
 		}
 	}
-	return k.limit.apply(cmd, &r.Limit)
+	if given(cmd, "expires", &k.expires) != nil {
+		if c.Expires, err = parseExpiry(k.expires, now); err != nil {
+			return c, err
+		}
+	}
+	c.Limits, err = k.limit.change(cmd, of.Limits)
+	return c, err
 }
 
-func parseNetworks(texts []string) (list []netip.Prefix, err error) {
-	for _, text := range texts {
+// given returns the value of a flag, or nil if it is not given.
+func given[T any](cmd *cobra.Command, flag string, value *T) *T {
+	if cmd.Flags().Changed(flag) {
+		return value
+	}
+	return nil
+}
+
+// valueOf returns what a pointer points to. The value of nil is zero.
+func valueOf[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// parseNetworks returns networks without the bits behind their prefix.
+func parseNetworks(texts []string) (*[]string, error) {
+	list := make([]string, len(texts))
+	for i, text := range texts {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
 			return nil, fmt.Errorf("--networks: %q is not a network; write one such as 10.0.0.0/8", text)
 		}
-		list = append(list, p.Masked())
+		list[i] = p.Masked().String()
 	}
-	return list, nil
+	return &list, nil
 }
 
-// parseExpiry reads a lifetime, a time or "never", which is the zero time.
-func parseExpiry(text string, now time.Time) (time.Time, error) {
+// parseExpiry reads a lifetime, a time or "never".
+func parseExpiry(text string, now time.Time) (*string, error) {
 	if text == "never" {
-		return time.Time{}, nil
+		return &text, nil
 	}
-	if d, err := config.ParseDuration(text); err == nil && d > 0 {
-		return now.Add(d), nil
+	if d, err := settings.ParseDuration(text); err == nil && d > 0 {
+		return new(now.Add(d).Format(time.RFC3339Nano)), nil
 	}
 	t, err := parseTime(text)
-	switch {
-	case err != nil:
-		return t, fmt.Errorf("--expires: %q is neither a lifetime nor a time; write one such as 90d or 2027-01-31, or never", text)
-	case !t.After(now):
-		return t, fmt.Errorf("--expires: %s is past; write a later time, or revoke the key", text)
+	if err != nil {
+		return nil, fmt.Errorf("--expires: %q is neither a lifetime nor a time; write one such as 90d or 2027-01-31, or never", text)
 	}
-	return t, nil
+	return new(t.Format(time.RFC3339Nano)), nil
 }
 
 // parseTime reads a day, which begins at midnight UTC, or an RFC 3339 time.
@@ -224,81 +268,92 @@ func (l *limitFlags) add(cmd *cobra.Command) {
 	durationVar(cmd, &l.window, "window", "sliding window of a single budget, such as 30d; 0 is all time")
 }
 
-// apply sets what the given flags change.
-func (l *limitFlags) apply(cmd *cobra.Command, limit *app.Limit) error {
-	changed := cmd.Flags().Changed
-	if min(l.requests, l.tokens, l.concurrency) < 0 {
-		return errors.New("a limit is negative; write a positive number, or 0 for no limit")
-	}
-	if changed("requests") {
-		limit.Requests = l.requests
-	}
-	if changed("tokens") {
-		limit.Tokens = l.tokens
-	}
-	if changed("concurrency") {
-		limit.Concurrency = l.concurrency
-	}
-	if changed("budget") {
-		if err := setBudgets(limit, l.budget); err != nil {
-			return fmt.Errorf("--budget: %w", err)
+// change returns what the given flags change of limits.
+func (l *limitFlags) change(cmd *cobra.Command, of admin.LimitsView) (*admin.LimitsChange, error) {
+	c := admin.LimitsChange{Requests: given(cmd, "requests", &l.requests), Tokens: given(cmd, "tokens", &l.tokens), Concurrency: given(cmd, "concurrency", &l.concurrency)}
+	if given(cmd, "budget", &l.budget) != nil {
+		if err := setBudgets(&c, l.budget); err != nil {
+			return nil, fmt.Errorf("--budget: %w", err)
 		}
 	}
-	if changed("window") {
-		return setWindow(limit, l.window, "--budget")
+	if given(cmd, "window", &l.window) != nil {
+		return &c, setWindow(&c, of, l.window, "--budget")
 	}
-	return nil
+	return &c, nil
 }
 
 // setBudgets sets budgets. One amount without a window changes the amount of the first budget, "none"
 // removes all, and otherwise all are replaced.
-func setBudgets(limit *app.Limit, texts []string) error {
-	all := make([]app.Budget, len(texts))
-	for i, text := range texts {
+func setBudgets(c *admin.LimitsChange, texts []string) error {
+	all := []admin.Budget{}
+	for _, text := range texts {
 		if text == "none" && len(texts) == 1 {
-			return limit.SetBudgets(nil)
+			break
 		}
 		amount, window, hasWindow := strings.Cut(text, "/")
 		money, err := usage.ParseMoney(amount)
 		if err != nil || money <= 0 {
 			return fmt.Errorf("%q is not an amount; write dollars such as 20 or 0.50, or none", amount)
 		}
-		all[i].Amount = money
+		b := admin.Budget{Budget: money.Decimal()}
 		if hasWindow {
-			if all[i].Window, err = config.ParseDuration(window); err != nil || all[i].Window <= 0 {
+			d, err := settings.ParseDuration(window)
+			if b.Window = int64(d / time.Second); err != nil || b.Window <= 0 {
 				return fmt.Errorf("%q is not a window; write a budget with one such as 5/24h or 100/30d", window)
 			}
 		} else if len(texts) == 1 {
-			limit.Budget = money
+			c.Budget = &b.Budget
 			return nil
 		}
+		all = append(all, b)
 	}
-	return limit.SetBudgets(all)
+	c.Budgets = &all
+	return nil
 }
 
 // setWindow sets the window of a single budget.
-func setWindow(limit *app.Limit, window time.Duration, flag string) error {
-	all := limit.Budgets()
+func setWindow(c *admin.LimitsChange, of admin.LimitsView, window time.Duration, flag string) error {
+	all := budgetsOf(of)
+	if c.Budgets != nil {
+		all = *c.Budgets
+	} else if c.Budget != nil && len(all) == 0 {
+		all = []admin.Budget{{Budget: *c.Budget}}
+	}
 	switch {
 	case len(all) == 0:
 		return errors.New("--window needs a budget; write " + flag + " too")
 	case len(all) > 1:
 		return errors.New("--window is for a single budget; write each budget with its window, such as 5/24h")
+	case window%time.Second != 0:
+		return errors.New("--window: a window has whole seconds; write one such as 1h or 30d")
 	}
-	limit.Window = window
+	seconds := int64(window / time.Second)
+	if c.Budgets != nil {
+		all[0].Window = seconds
+	} else {
+		c.Window = &seconds
+	}
 	return nil
 }
 
-func printMade(w io.Writer, store string, made app.MadeKey, asJSON bool) error {
+// budgetsOf returns all budgets of a limit.
+func budgetsOf(l admin.LimitsView) []admin.Budget {
+	if len(l.Budgets) == 0 && l.Budget != "0" && l.Budget != "" {
+		return []admin.Budget{{Budget: l.Budget, Window: l.Window}}
+	}
+	return l.Budgets
+}
+
+func printMade(w io.Writer, store string, made admin.KeyMade, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, struct {
 			ID      string     `json:"id"`
 			Key     string     `json:"key"`
 			Expires *time.Time `json:"expires"` // null: never
 			Store   string     `json:"store"`
-		}{made.ID, made.Text.Reveal(), orNil(made.Expires), store})
+		}{made.Key.ID, made.Text, orNil(made.Key.Expires), store})
 	}
-	_, err := fmt.Fprintf(w, "%s\n\nid %s. The key is not shown again; the store %s holds only its digest.\n%s\n", made.Text.Reveal(), made.ID, store, expiry(made.Expires))
+	_, err := fmt.Fprintf(w, "%s\n\nid %s. The key is not shown again; the store %s holds only its digest.\n%s\n", made.Text, made.Key.ID, store, expiry(made.Key.Expires))
 	return err
 }
 
@@ -332,13 +387,13 @@ func newKeysList() *cobra.Command {
 	org := cmd.Flags().String("org", "", "list the keys of this organisation only")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, _ []string) error {
-		records, err := ring.List(cmd.Context(), *org)
+		keys, err := ring.Keys(cmd.Context(), *org)
 		if err != nil {
 			return err
 		}
-		rows := make([]keyRow, len(records))
-		for i := range records {
-			rows[i] = newKeyRow(&records[i], time.Now())
+		rows := make([]keyRow, len(keys))
+		for i := range keys {
+			rows[i] = newKeyRow(&keys[i])
 		}
 		if *asJSON {
 			return printJSON(cmd.OutOrStdout(), rows)
@@ -346,7 +401,7 @@ func newKeysList() *cobra.Command {
 		tw := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 		fmt.Fprintln(tw, "ID\tNAME\tORG\tTEAM\tACCESS\tBUDGET\tEXPIRES\tSTATE")
 		for _, r := range rows {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, plain.Line(r.Name), r.Org, r.Team, r.access(), r.budget(), r.expiry(), r.State)
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, plain.Line(r.Name), plain.Line(r.Org), plain.Line(r.Team), r.access(), r.budget(), r.expiry(), r.State)
 		}
 		return tw.Flush()
 	})
@@ -361,7 +416,7 @@ type limitRow struct {
 	amountRow
 }
 
-func newLimitRow(l app.Limit) limitRow {
+func newLimitRow(l admin.LimitsView) limitRow {
 	return limitRow{Requests: l.Requests, Tokens: l.Tokens, Concurrency: l.Concurrency, amountRow: newAmountRow(l)}
 }
 
@@ -378,11 +433,11 @@ type oneBudget struct {
 	Spent  string `json:"spent,omitempty"` // only where it is asked for
 }
 
-func newAmountRow(l app.Limit) (row amountRow) {
-	for i, b := range l.Budgets() {
-		one := oneBudget{Budget: b.Amount.Decimal()}
+func newAmountRow(l admin.LimitsView) (row amountRow) {
+	for i, b := range budgetsOf(l) {
+		one := oneBudget{Budget: b.Budget}
 		if b.Window > 0 {
-			one.Window = config.FormatDuration(b.Window)
+			one.Window = settings.FormatDuration(time.Duration(b.Window) * time.Second)
 		}
 		if i == 0 {
 			row.oneBudget = one
@@ -435,28 +490,9 @@ type keyRow struct {
 	Revoked *time.Time `json:"revoked,omitempty"`
 }
 
-func newKeyRow(r *access.Record, now time.Time) keyRow {
-	row := keyRow{ID: r.ID, Name: r.Name, Org: r.Org, Team: r.Team, Role: string(r.Role), State: keyState(r, now), Models: r.Models, Endpoints: r.Endpoints,
-		Criticality: r.Criticality, limitRow: newLimitRow(r.Limit), Created: r.Created}
-	for _, n := range r.Networks {
-		row.Networks = append(row.Networks, n.String())
-	}
-	row.Expires, row.Revoked = orNil(r.Expires), orNil(r.Revoked)
-	return row
-}
-
-func keyState(r *access.Record, now time.Time) string {
-	switch {
-	case !r.Revoked.IsZero():
-		return "revoked"
-	case !r.Removed.IsZero():
-		return "removed"
-	case !r.Expires.IsZero() && now.After(r.Expires):
-		return "expired"
-	case r.Blocked():
-		return "blocked"
-	}
-	return "active"
+func newKeyRow(k *admin.Key) keyRow {
+	return keyRow{ID: k.ID, Name: k.Name, Org: k.Org, Team: k.Team, Role: k.Role, State: k.State, Models: k.Models, Endpoints: k.Endpoints, Networks: k.Networks,
+		Criticality: k.Criticality, limitRow: newLimitRow(k.Limits), Created: k.Created, Expires: orNil(k.Expires), Revoked: orNil(k.Revoked)}
 }
 
 // expiry formats the expiry for a table column.
@@ -480,18 +516,18 @@ func newKeysShow() *cobra.Command {
 	o := options(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) error {
-		r, err := ring.Find(cmd.Context(), args[0])
+		k, err := ring.Key(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
-		return printKey(cmd.OutOrStdout(), &r, *asJSON)
+		return printKey(cmd.OutOrStdout(), &k, *asJSON)
 	})
 	return cmd
 }
 
 // printKey prints a key without its secret.
-func printKey(w io.Writer, r *access.Record, asJSON bool) error {
-	row := newKeyRow(r, time.Now())
+func printKey(w io.Writer, k *admin.Key, asJSON bool) error {
+	row := newKeyRow(k)
 	if asJSON {
 		return printJSON(w, row)
 	}
@@ -503,7 +539,7 @@ func printKey(w io.Writer, r *access.Record, asJSON bool) error {
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{
-		{"id", row.ID}, {"name", plain.Line(row.Name)}, {"state", row.State}, {"org", dash(row.Org)}, {"team", dash(row.Team)}, {"access", row.access()},
+		{"id", row.ID}, {"name", plain.Line(row.Name)}, {"state", row.State}, {"org", printable(row.Org)}, {"team", printable(row.Team)}, {"access", row.access()},
 		{"endpoints", orAll(row.Endpoints)}, {"networks", orAll(row.Networks)}, {"criticality", row.Criticality},
 		{"requests per minute", limitText(row.Requests)}, {"tokens per minute", limitText(row.Tokens)}, {"concurrency", limitText(row.Concurrency)},
 		{"budget", row.budget()}, {"created", timestamp(row.Created)}, {"expires", row.expiry()},

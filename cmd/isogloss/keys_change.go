@@ -1,15 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/isogloss-gateway/isogloss/internal/api/admin"
 	"github.com/isogloss-gateway/isogloss/internal/app"
-	"github.com/isogloss-gateway/isogloss/internal/money/usage"
-	"github.com/isogloss-gateway/isogloss/internal/people/access"
 )
 
 func newKeysUpdate() *cobra.Command {
@@ -31,14 +31,21 @@ within two seconds.`,
 		if !changesAny(cmd) {
 			return errors.New("nothing to change; 'isogloss keys update --help' lists what can be changed")
 		}
-		r, err := ring.Update(cmd.Context(), args[0], func(r *access.Record) error { return k.apply(cmd, r, time.Now()) })
+		key, err := ring.Key(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
-		if err := warn(cmd, ring, &r); err != nil {
+		change, err := k.change(cmd, key, time.Now())
+		if err != nil {
 			return err
 		}
-		return printKey(cmd.OutOrStdout(), &r, *asJSON)
+		if key, err = ring.UpdateKey(cmd.Context(), key, change); err != nil {
+			return err
+		}
+		if err := warn(cmd, ring, key.ID, key.Name, key.Models); err != nil {
+			return err
+		}
+		return printKey(cmd.OutOrStdout(), &key, *asJSON)
 	})
 	return cmd
 }
@@ -46,7 +53,7 @@ within two seconds.`,
 // changesAny reports whether a flag other than those of every command is given.
 func changesAny(cmd *cobra.Command) bool {
 	n := cmd.Flags().NFlag()
-	for _, name := range []string{"config", "json", "org"} {
+	for _, name := range []string{"config", "json", "org", "listen", "socket"} {
 		if cmd.Flags().Changed(name) {
 			n--
 		}
@@ -123,82 +130,84 @@ type budgetRow struct {
 	amountRow
 }
 
-func newBudgetRow(of, id string, limit app.Limit, spent []usage.Money) budgetRow {
-	row := budgetRow{of, id, newAmountRow(limit)}
-	if len(spent) > 0 {
-		row.Spent = spent[0].Decimal()
-	}
+func newBudgetRow(of, id string, u admin.UseView) budgetRow {
+	row := budgetRow{of, id, newAmountRow(u.Limits)}
+	row.Spent = u.Spent
 	for i := range row.Budgets {
-		row.Budgets[i].Spent = spent[i].Decimal()
+		row.Budgets[i].Spent = u.Budgets[i].Spent
 	}
 	return row
 }
 
 // run sets budgets if an amount or a window is given, and returns them.
 func (b *budgetFlags) run(cmd *cobra.Command, ring *app.Keyring, args []string) (budgetRow, error) {
-	ctx := cmd.Context()
-	amounts := args
-	if !b.ofTenant() {
-		amounts = args[1:]
+	if b.ofTenant() {
+		return b.runTenant(cmd, ring, args)
 	}
-	changes := len(amounts) > 0 || cmd.Flags().Changed("window")
-	change := func(l *app.Limit) error { return b.apply(cmd, amounts, l) }
-	if !b.ofTenant() {
-		r, err := ring.Find(ctx, args[0])
-		if err == nil && changes {
-			r, err = ring.Update(ctx, r.ID, func(r *access.Record) error { return change(&r.Limit) })
-		}
-		if err != nil {
-			return budgetRow{}, err
-		}
-		spent, err := ring.Spent(ctx, r.ID, r.Limit)
-		if err != nil {
-			return budgetRow{}, err
-		}
-		return newBudgetRow(r.Name, r.ID, r.Limit, spent), nil
+	key, err := ring.Key(cmd.Context(), args[0])
+	if err != nil {
+		return budgetRow{}, err
 	}
-	if b.org == "" {
-		b.org = "default"
-	}
-	t, err := ring.Tenant(ctx, b.org, b.team)
-	if err == nil && changes {
-		t, err = ring.UpdateTenant(ctx, b.org, b.team, func(t *app.Tenant) error { return change(&t.Limit) })
+	limits, err := b.change(cmd, args[1:], key.Limits)
+	if err == nil && limits != nil {
+		_, err = ring.UpdateKey(cmd.Context(), key, admin.KeyChange{Limits: limits})
 	}
 	if err != nil {
 		return budgetRow{}, err
 	}
-	spent, err := ring.TenantSpent(ctx, t)
-	if err != nil {
-		return budgetRow{}, err
-	}
-	of := "organisation " + t.Org
-	if t.Team != "" {
-		of = "team " + t.Org + "/" + t.Team
-	}
-	return newBudgetRow(of, "", t.Limit, spent), nil
+	use, err := ring.KeyUse(cmd.Context(), key.ID)
+	return newBudgetRow(key.Name, key.ID, use), err
 }
 
-func (b *budgetFlags) apply(cmd *cobra.Command, amounts []string, l *app.Limit) error {
+// runTenant is run for a team or an organisation.
+func (b *budgetFlags) runTenant(cmd *cobra.Command, ring *app.Keyring, amounts []string) (budgetRow, error) {
+	org := cmp.Or(b.org, "default")
+	t, err := ring.Tenant(cmd.Context(), org, b.team)
+	if err != nil {
+		return budgetRow{}, err
+	}
+	limits, err := b.change(cmd, amounts, t.Limits)
+	if err == nil && limits != nil {
+		_, err = ring.UpdateTenant(cmd.Context(), org, b.team, admin.TenantChange{Limits: limits})
+	}
+	if err != nil {
+		return budgetRow{}, err
+	}
+	of := "organisation " + org
+	if b.team != "" {
+		of = "team " + org + "/" + b.team
+	}
+	use, err := ring.TenantUse(cmd.Context(), org, b.team)
+	return newBudgetRow(of, "", use), err
+}
+
+// change returns the change of budgets, or nil if neither an amount nor a window is given.
+func (b *budgetFlags) change(cmd *cobra.Command, amounts []string, of admin.LimitsView) (*admin.LimitsChange, error) {
+	window := given(cmd, "window", &b.window)
+	if len(amounts) == 0 && window == nil {
+		return nil, nil
+	}
+	c := new(admin.LimitsChange)
 	if len(amounts) > 0 {
-		if err := setBudgets(l, amounts); err != nil {
-			return err
+		if err := setBudgets(c, amounts); err != nil {
+			return nil, err
 		}
 	}
-	if cmd.Flags().Changed("window") {
-		return setWindow(l, b.window, "an amount")
+	if window == nil {
+		return c, nil
 	}
-	return nil
+	return c, setWindow(c, of, *window, "an amount")
 }
 
 func newKeysRevoke() *cobra.Command {
 	cmd := &cobra.Command{Use: "revoke KEY", Short: "Revoke a key for good, on every gateway within two seconds", Example: `  isogloss keys revoke -c isogloss.yaml search`, Args: oneKey, ValidArgsFunction: completeKeys}
 	o := options(cmd)
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) error {
-		r, err := ring.Revoke(cmd.Context(), args[0])
+		k, err := ring.RevokeKey(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s (%s) is revoked\n", r.Name, r.ID)
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s (%s) is revoked\n", k.Name, k.ID)
 		return err
 	})
 	return cmd
@@ -217,7 +226,7 @@ func newKeysRotate() *cobra.Command {
 	durationVar(cmd, &keep, "keep", "how long the old secret still works")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) error {
-		made, err := ring.Rotate(cmd.Context(), args[0], keep)
+		made, err := ring.RotateKey(cmd.Context(), args[0], keep)
 		if err != nil {
 			return err
 		}

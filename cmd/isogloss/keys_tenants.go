@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/isogloss-gateway/isogloss/internal/api/admin"
 	"github.com/isogloss-gateway/isogloss/internal/app"
 	"github.com/isogloss-gateway/isogloss/internal/base/plain"
 )
@@ -35,7 +37,7 @@ func newTenants(kind string) *cobra.Command {
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, _ []string) error {
-		var list []app.Tenant
+		var list []admin.Tenant
 		var err error
 		if kind == "team" {
 			list, err = ring.Teams(cmd.Context(), *org)
@@ -79,35 +81,65 @@ func newTenantChange(kind, title, action string) *cobra.Command {
 		cmd.MarkFlagsMutuallyExclusive("block", "unblock")
 	}
 	asJSON := f.Bool("json", false, "print JSON")
-	edit := func(t *app.Tenant) error {
-		if *name != "" {
-			t.Name = *name
-		}
-		t.Blocked = (t.Blocked || block) && !unblock
-		return limit.apply(cmd, &t.Limit)
-	}
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) error {
-		t := app.Tenant{Org: args[0], Name: args[0], Created: time.Now()}
+		at := tenantFlags{org: args[0], name: *name, limit: limit, block: block, unblock: unblock}
 		if kind == "team" {
-			t.Org, t.Team = *org, args[0]
+			at.org, at.team = *org, args[0]
 		}
+		var t admin.Tenant
 		var err error
 		switch {
 		case action == "create":
-			if err = edit(&t); err == nil {
-				err = ring.CreateTenant(cmd.Context(), t)
-			}
+			t, err = at.create(cmd, ring)
 		case !changesAny(cmd):
 			err = errors.New("nothing to change; '" + cmd.CommandPath() + " --help' lists what can be changed")
 		default:
-			t, err = ring.UpdateTenant(cmd.Context(), t.Org, t.Team, edit)
+			t, err = at.update(cmd, ring)
 		}
 		if err != nil {
 			return err
 		}
-		return printTenants(cmd.OutOrStdout(), []app.Tenant{t}, *asJSON)
+		return printTenants(cmd.OutOrStdout(), []admin.Tenant{t}, *asJSON)
 	})
 	return cmd
+}
+
+// tenantFlags names a team or an organisation and holds the flags that change it.
+type tenantFlags struct {
+	org, team, name string
+	limit           limitFlags
+	block, unblock  bool
+}
+
+func (f *tenantFlags) create(cmd *cobra.Command, ring *app.Keyring) (admin.Tenant, error) {
+	limits, err := f.limit.change(cmd, admin.LimitsView{})
+	if err != nil {
+		return admin.Tenant{}, err
+	}
+	id := cmp.Or(f.team, f.org)
+	body := admin.TenantBody{ID: id, Name: cmp.Or(f.name, id), Limits: limits}
+	if f.team == "" {
+		return ring.CreateOrg(cmd.Context(), body)
+	}
+	return ring.CreateTeam(cmd.Context(), f.org, body)
+}
+
+func (f *tenantFlags) update(cmd *cobra.Command, ring *app.Keyring) (admin.Tenant, error) {
+	t, err := ring.Tenant(cmd.Context(), f.org, f.team)
+	if err != nil {
+		return t, err
+	}
+	var c admin.TenantChange
+	if c.Limits, err = f.limit.change(cmd, t.Limits); err != nil {
+		return t, err
+	}
+	if f.name != "" {
+		c.Name = &f.name
+	}
+	if f.block || f.unblock {
+		c.Blocked = &f.block
+	}
+	return ring.UpdateTenant(cmd.Context(), f.org, f.team, c)
 }
 
 // tenantRow is a team or an organisation as JSON.
@@ -120,10 +152,13 @@ type tenantRow struct {
 	Created time.Time `json:"created"`
 }
 
-func printTenants(w io.Writer, list []app.Tenant, asJSON bool) error {
+func printTenants(w io.Writer, list []admin.Tenant, asJSON bool) error {
 	rows := make([]tenantRow, len(list))
 	for i, t := range list {
-		rows[i] = tenantRow{Org: t.Org, Team: t.Team, Name: t.Name, Blocked: t.Blocked, limitRow: newLimitRow(t.Limit), Created: t.Created}
+		rows[i] = tenantRow{Org: t.ID, Name: t.Name, Blocked: t.Blocked, limitRow: newLimitRow(t.Limits), Created: t.Created}
+		if t.Org != "" {
+			rows[i].Org, rows[i].Team = t.Org, t.ID
+		}
 	}
 	if asJSON {
 		return printJSON(w, rows)
@@ -135,7 +170,7 @@ func printTenants(w io.Writer, list []app.Tenant, asJSON bool) error {
 		if r.Blocked {
 			state = "blocked"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Org, dash(r.Team), plain.Line(r.Name), limitText(r.Requests), limitText(r.Tokens), limitText(r.Concurrency), r.budget(), state)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain.Line(r.Org), printable(r.Team), plain.Line(r.Name), limitText(r.Requests), limitText(r.Tokens), limitText(r.Concurrency), r.budget(), state)
 	}
 	return tw.Flush()
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/isogloss-gateway/isogloss/internal/api/admin"
+	"github.com/isogloss-gateway/isogloss/internal/api/amounts"
 	"github.com/isogloss-gateway/isogloss/internal/app"
 	"github.com/isogloss-gateway/isogloss/internal/base/plain"
 )
@@ -27,7 +31,8 @@ func newKeysUsage() *cobra.Command {
 		Long: `Show requests, tokens and cost from the ledger, of one key or of all. --from and --to
 are days, which begin at midnight UTC, or times; --to is exclusive. The ledger holds
 whole hours, and gateways write a request to it about a second after its end. With
---by user or --by tag:KEY a dash stands for requests without one.`,
+--by user or --by tag:KEY a dash stands for requests without one. Requests that the
+gateway refused are not among the requests; they have no model and no tag.`,
 		Example: `  isogloss keys usage -c isogloss.yaml --from 2026-11-01
   isogloss keys usage -c isogloss.yaml search --by day,model
   isogloss keys usage -c isogloss.yaml --by day,tag:team
@@ -37,36 +42,41 @@ whole hours, and gateways write a request to it about a second after its end. Wi
 	}
 	o := options(cmd)
 	f := cmd.Flags()
-	var q app.UsageQuery
 	from := f.String("from", "", "first `DAY`, such as 2026-11-01, or time; 30 days before --to by default")
 	to := f.String("to", "", "`DAY` or time at which to end; now by default")
-	f.StringSliceVar(&q.GroupBy, "by", []string{"key"}, "group by hour or day, org, team, key, model, target, and user or tag:KEY")
-	f.StringVar(&q.Org, "org", "", "only of this organisation")
-	f.StringVar(&q.Team, "team", "", "only of this team; needs --org")
-	f.StringVar(&q.Model, "model", "", "only of this model")
-	f.StringVar(&q.User, "user", "", "only of this end user, as the ledger has it")
+	groups := f.StringSlice("by", []string{"key"}, "group by hour or day, org, team, key, model, target, and user or tag:KEY")
+	f.String("org", "", "only of this organisation")
+	f.String("team", "", "only of this team; needs --org")
+	f.String("model", "", "only of this model")
+	f.String("user", "", "only of this end user, as the ledger has it")
 	tag := f.String("tag", "", "only with this tag, such as team:search")
 	asJSON := f.Bool("json", false, "print JSON")
 	_ = cmd.RegisterFlagCompletionFunc("model", completeModels)
-	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) (err error) {
-		var ok bool
-		if q.Tag.Key, q.Tag.Value, ok = strings.Cut(*tag, ":"); *tag != "" && (!ok || q.Tag.Key == "" || q.Tag.Value == "") {
+	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) error {
+		if key, value, ok := strings.Cut(*tag, ":"); *tag != "" && (!ok || key == "" || value == "") {
 			return fmt.Errorf("--tag: %q is not a tag; write one such as team:search", *tag)
 		}
-		if q.From, q.To, err = period(*from, *to, time.Now()); err != nil {
+		begin, end, err := period(*from, *to, time.Now())
+		if err != nil {
 			return err
 		}
-		if q.Team != "" && q.Org == "" {
+		query := url.Values{"from": {begin.Format(time.RFC3339Nano)}, "to": {end.Format(time.RFC3339Nano)}, "group": {strings.Join(*groups, ",")}}
+		for _, name := range []string{"org", "team", "model", "user", "tag"} {
+			if value := f.Lookup(name).Value.String(); value != "" {
+				query.Set(name, value)
+			}
+		}
+		if query.Has("team") && !query.Has("org") {
 			return errors.New("--team needs its organisation; write --org too")
 		}
 		if len(args) > 0 {
-			r, err := ring.Find(cmd.Context(), args[0])
+			k, err := ring.Key(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			q.Key = r.ID
+			query.Set("key", k.ID)
 		}
-		sums, err := ring.Usage(cmd.Context(), q)
+		u, err := ring.Usage(cmd.Context(), query)
 		if err != nil {
 			return err
 		}
@@ -75,9 +85,18 @@ whole hours, and gateways write a request to it about a second after its end. Wi
 			return err
 		}
 		if *asJSON {
-			return printUsageJSON(cmd.OutOrStdout(), q, sums, names)
+			return printUsageJSON(cmd.OutOrStdout(), u, names)
 		}
-		return printUsage(cmd.OutOrStdout(), q, sums, names)
+		if err := printUsage(cmd.OutOrStdout(), u, *groups, names); err != nil || u.Total.Refused == 0 {
+			return err
+		}
+		query.Del("group")
+		refused, err := ring.Refusals(cmd.Context(), query)
+		if err != nil {
+			return err
+		}
+		printRefusals(cmd.OutOrStdout(), refused, names)
+		return nil
 	})
 	return cmd
 }
@@ -104,10 +123,10 @@ func period(from, to string, now time.Time) (begin, end time.Time, err error) {
 
 // keyNames returns the names of keys by their ids.
 func keyNames(ctx context.Context, ring *app.Keyring) (map[string]string, error) {
-	records, err := ring.List(ctx, "")
-	names := make(map[string]string, len(records))
-	for _, r := range records {
-		names[r.ID] = r.Name
+	keys, err := ring.Keys(ctx, "")
+	names := make(map[string]string, len(keys))
+	for _, k := range keys {
+		names[k.ID] = k.Name
 	}
 	return names, err
 }
@@ -115,56 +134,63 @@ func keyNames(ctx context.Context, ring *app.Keyring) (map[string]string, error)
 // usageColumns are the columns of a group, in the order of the table.
 var usageColumns = []struct {
 	group, title string
-	value        func(s *app.UsageSum, names map[string]string) string
+	value        func(s *admin.UsageSum, names map[string]string) string
 }{
-	{"hour", "HOUR", func(s *app.UsageSum, _ map[string]string) string { return s.Start.UTC().Format("2006-01-02 15:04") }},
-	{"day", "DAY", func(s *app.UsageSum, _ map[string]string) string { return s.Start.UTC().Format(time.DateOnly) }},
-	{"org", "ORG", func(s *app.UsageSum, _ map[string]string) string { return printable(s.Org) }},
-	{"team", "TEAM", func(s *app.UsageSum, _ map[string]string) string {
+	{"hour", "HOUR", func(s *admin.UsageSum, _ map[string]string) string { return s.Start.UTC().Format("2006-01-02 15:04") }},
+	{"day", "DAY", func(s *admin.UsageSum, _ map[string]string) string { return s.Start.UTC().Format(time.DateOnly) }},
+	{"org", "ORG", func(s *admin.UsageSum, _ map[string]string) string { return printable(s.Org) }},
+	{"team", "TEAM", func(s *admin.UsageSum, _ map[string]string) string {
 		if s.Team == "" {
 			return "-"
 		}
 		return printable(s.Org + "/" + s.Team)
 	}},
-	{"key", "KEY\tID", func(s *app.UsageSum, names map[string]string) string {
+	{"key", "KEY\tID", func(s *admin.UsageSum, names map[string]string) string {
 		return printable(names[s.Key]) + "\t" + printable(s.Key)
 	}},
-	{"model", "MODEL", func(s *app.UsageSum, _ map[string]string) string { return printable(s.Model) }},
-	{"target", "TARGET", func(s *app.UsageSum, _ map[string]string) string { return printable(s.Target) }},
+	{"model", "MODEL", func(s *admin.UsageSum, _ map[string]string) string { return printable(s.Model) }},
+	{"target", "TARGET", func(s *admin.UsageSum, _ map[string]string) string { return printable(s.Target) }},
 }
 
 // printable returns a text from outside as one cell of a table.
 func printable(text string) string { return dash(plain.Line(text)) }
 
-func printUsage(w io.Writer, q app.UsageQuery, sums []app.UsageSum, names map[string]string) error {
-	fmt.Fprintf(w, "%s to %s\n", timestamp(q.From), timestamp(q.To))
+func printUsage(w io.Writer, u admin.UsageView, groups []string, names map[string]string) error {
+	fmt.Fprintf(w, "%s to %s\n", timestamp(u.From), timestamp(u.To))
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	var titles []string
 	for _, c := range usageColumns {
-		if slices.Contains(q.GroupBy, c.group) {
+		if slices.Contains(groups, c.group) {
 			titles = append(titles, c.title)
 		}
 	}
-	label := labelOf(q)
+	label := labelOf(groups)
 	if label != "" {
 		titles = append(titles, strings.ToUpper(label))
 	}
-	fmt.Fprintln(tw, strings.Join(append(titles, "REQUESTS", "INPUT", "OUTPUT", "COST"), "\t"))
+	titles = append(titles, "REQUESTS", "INPUT", "OUTPUT", "COST")
+	if u.Total.Refused > 0 {
+		titles = append(titles, "REFUSED")
+	}
+	fmt.Fprintln(tw, strings.Join(titles, "\t"))
 	unpriced := int64(0)
-	for i := range sums {
-		s := &sums[i]
+	for i := range u.Sums {
+		s := &u.Sums[i]
 		var cells []string
 		for _, c := range usageColumns {
-			if slices.Contains(q.GroupBy, c.group) {
+			if slices.Contains(groups, c.group) {
 				cells = append(cells, c.value(s, names))
 			}
 		}
 		if label != "" {
-			cells = append(cells, printable(s.Label))
+			cells = append(cells, printable(cmp.Or(s.User, s.Tag)))
 		}
-		cells = append(cells, number(s.Requests), number(s.Usage.TotalInput()), number(s.Usage.Output+s.Usage.Reasoning), s.Cost.String())
+		cells = append(cells, number(s.Requests), number(s.Tokens.Input+s.Tokens.CacheRead+s.Tokens.CacheWrite), number(s.Tokens.Output+s.Tokens.Reasoning), "$"+s.Cost)
+		if u.Total.Refused > 0 {
+			cells = append(cells, number(s.Refused))
+		}
 		fmt.Fprintln(tw, strings.Join(cells, "\t"))
-		unpriced += s.Unknown
+		unpriced += s.Unpriced
 	}
 	if err := tw.Flush(); err != nil || unpriced == 0 {
 		return err
@@ -173,9 +199,20 @@ func printUsage(w io.Writer, q app.UsageQuery, sums []app.UsageSum, names map[st
 	return err
 }
 
+// printRefusals writes why requests were refused, one line for each key and reason.
+func printRefusals(w io.Writer, list admin.RefusalList, names map[string]string) {
+	for _, r := range list.Refusals {
+		of := "further keys"
+		if r.Key != "" {
+			of = cmp.Or(plain.Line(names[r.Key]), plain.Line(r.Key))
+		}
+		fmt.Fprintf(w, "%s of %s refused: %s, last at %s\n", count(int(r.Count), "request"), of, plain.Line(r.Reason), timestamp(r.Last))
+	}
+}
+
 // labelOf returns the label that usage is grouped by: user, tag:KEY or "".
-func labelOf(q app.UsageQuery) string {
-	for _, g := range q.GroupBy {
+func labelOf(groups []string) string {
+	for _, g := range groups {
 		if g == "user" || strings.HasPrefix(g, "tag:") {
 			return g
 		}
@@ -207,27 +244,32 @@ type usageRow struct {
 	Estimated  int64     `json:"estimated"`
 	Errors     int64     `json:"errors"`
 	Refused    int64     `json:"refused"`
+
+	Units map[string]int64 `json:"units,omitempty"`
 }
 
-func printUsageJSON(w io.Writer, q app.UsageQuery, sums []app.UsageSum, names map[string]string) error {
-	rows := make([]usageRow, len(sums))
-	byTime := slices.Contains(q.GroupBy, "hour") || slices.Contains(q.GroupBy, "day")
-	for i, s := range sums {
-		rows[i] = usageRow{Org: s.Org, Team: s.Team, Key: s.Key, KeyName: names[s.Key], Model: s.Model, Target: s.Target, Requests: s.Requests,
-			Input: s.Usage.Input, CacheRead: s.Usage.CacheRead, CacheWrite: s.Usage.CacheWrite, Output: s.Usage.Output, Reasoning: s.Usage.Reasoning,
-			Cost: s.Cost.Decimal(), Unpriced: s.Unknown, Estimated: s.Estimated, Errors: s.Errors, Refused: s.Refused}
-		if labelOf(q) == "user" {
-			rows[i].User = s.Label
-		} else {
-			rows[i].Tag = s.Label
-		}
-		if byTime {
-			rows[i].Start = s.Start.UTC()
-		}
+func printUsageJSON(w io.Writer, u admin.UsageView, names map[string]string) error {
+	rows := make([]usageRow, len(u.Sums))
+	for i, s := range u.Sums {
+		rows[i] = usageRow{Start: s.Start.UTC(), Org: s.Org, Team: s.Team, Key: s.Key, KeyName: names[s.Key], Model: s.Model, Target: s.Target, User: s.User, Tag: s.Tag,
+			Requests: s.Requests, Input: s.Tokens.Input, CacheRead: s.Tokens.CacheRead, CacheWrite: s.Tokens.CacheWrite, Output: s.Tokens.Output, Reasoning: s.Tokens.Reasoning,
+			Cost: s.Cost, Unpriced: s.Unpriced, Estimated: s.Estimated, Errors: s.Errors, Refused: s.Refused, Units: unitsOf(s.Tokens)}
 	}
 	return printJSON(w, struct {
 		From time.Time  `json:"from"`
 		To   time.Time  `json:"to"`
 		Sums []usageRow `json:"sums"`
-	}{q.From.UTC(), q.To.UTC(), rows})
+	}{u.From.UTC(), u.To.UTC(), rows})
+}
+
+// unitsOf returns the amounts of the units that have no member of their own, by name.
+func unitsOf(t amounts.Tokens) map[string]int64 {
+	if len(t.Units) == 0 {
+		return nil
+	}
+	m := make(map[string]int64, len(t.Units))
+	for _, u := range t.Units {
+		m[u.Unit] = u.Amount
+	}
+	return m
 }

@@ -10,7 +10,7 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 )
 
 // version is set by `make build`.
@@ -34,7 +34,7 @@ func run() int {
 // complain prints an error. Errors of the configuration start with FILE:LINE, like a
 // compiler's, so that editors can jump to them.
 func complain(w io.Writer, err error) {
-	var mistakes *config.Problems
+	var mistakes *settings.Problems
 	if errors.As(err, &mistakes) {
 		fmt.Fprintln(w, mistakes)
 		return

@@ -50,7 +50,11 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "isogloss")
+	binary, runtimeFolder = filepath.Join(dir, "isogloss"), filepath.Join(dir, "run")
+	if err := os.Setenv("RUNTIME_DIRECTORY", runtimeFolder); err != nil { // for what a test looks for itself
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	build := exec.Command("go", "build", "-ldflags", "-X main.version=v1.2.3", "-o", binary, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as in make build, whose compiled packages it then has
 	if out, err := build.CombinedOutput(); err != nil {
@@ -60,8 +64,17 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
+// runtimeFolder has the sockets of the gateways of this package's tests.
+var runtimeFolder string
+
 // environment returns the variables of a test, and the one by which the command claims selects a change of the code.
+// A test that sets no folder for sockets has that of this package.
 func environment(env []string) []string {
+	if !slices.ContainsFunc(env, func(v string) bool {
+		return strings.HasPrefix(v, "XDG_RUNTIME_DIR=") || strings.HasPrefix(v, "RUNTIME_DIRECTORY=")
+	}) {
+		env = append(slices.Clone(env), "RUNTIME_DIRECTORY="+runtimeFolder)
+	}
 	if n, ok := os.LookupEnv("ISOGLOSS_MUTANT"); ok {
 		env = append(slices.Clone(env), "ISOGLOSS_MUTANT="+n)
 	}

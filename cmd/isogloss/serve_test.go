@@ -101,7 +101,7 @@ func TestDefaultMetricsAddressTaken(t *testing.T) {
 		defer holder.Close()
 	}
 	p := serve(t, []string{"OPENAI_API_KEY=sk-1"}, "--listen", "127.0.0.1:0")
-	p.log.WaitFor(t, `"level":"WARN","msg":"the admin port is not served: its default address cannot be used","error":"listen tcp 127.0.0.1:8081: bind: address already in use","hint":"write another as admin.listen"`, 1, p.ended)
+	p.log.WaitFor(t, `"level":"WARN","msg":"the admin port is not served: its default address cannot be used","error":"listen tcp 127.0.0.1:8081: bind: address already in use","hint":"write another as ISOGLOSS_ADMIN_LISTEN"`, 1, p.ended)
 	if status, _ := get(t, p.url+"/live"); status != http.StatusOK {
 		t.Errorf("/live says %d", status)
 	}
@@ -119,7 +119,11 @@ func TestTakenAddressIsAnError(t *testing.T) {
 	if r.code != 1 || !strings.HasSuffix(r.stderr, want) {
 		t.Errorf("exit code %d, %s; want %s", r.code, r.stderr, want)
 	}
-	file := writeFile(t, "isogloss.yaml", fmt.Sprintf(local, "http://127.0.0.1:1/v1")+"admin: { listen: "+taken+" }\n")
+	r = command(t, t.TempDir(), []string{"OPENAI_API_KEY=sk-1", "ISOGLOSS_ADMIN_LISTEN=" + taken}, "serve", "--listen", "127.0.0.1:0")
+	if want = "; stop what holds the address, or choose another with ISOGLOSS_ADMIN_LISTEN\n"; r.code != 1 || !strings.HasSuffix(r.stderr, want) {
+		t.Errorf("exit code %d, %s; want %s", r.code, r.stderr, want)
+	}
+	file := writeFile(t, "isogloss.yaml", fmt.Sprintf(oneUpstream, "http://127.0.0.1:1/v1")+"admin: { listen: "+taken+" }\n")
 	r = command(t, t.TempDir(), nil, "serve", "-c", file)
 	want = "isogloss: admin.listen: listen tcp " + taken + ": bind: address already in use; stop what holds the address, or choose another with admin.listen\n"
 	if r.code != 1 || !strings.HasSuffix(r.stderr, want) {
@@ -127,14 +131,28 @@ func TestTakenAddressIsAnError(t *testing.T) {
 	}
 }
 
-// local returns a configuration for one upstream with a free admin port.
-const local = `
+// TestWaitsForAnEngine starts the gateway without a file and without a key. It serves, and says what it waits
+// for unless this machine runs an engine.
+func TestWaitsForAnEngine(t *testing.T) {
+	p := serve(t, []string{"ISOGLOSS_LISTEN=127.0.0.1:0", "ISOGLOSS_ADMIN_LISTEN=127.0.0.1:0"})
+	if status, _ := get(t, p.url+"/v1/models"); status != http.StatusOK {
+		t.Errorf("the list of models: %d", status)
+	}
+	p.signal(t, syscall.SIGTERM)
+	p.exit(t)
+	if log := p.log.String(); !strings.Contains(log, `"msg":"the gateway waits for an engine: none was found`) && !strings.Contains(log, `"msg":"an engine was found"`) {
+		t.Errorf("the log does not say what the gateway waits for: %s", log)
+	}
+}
+
+// oneUpstream is a configuration for one upstream with a free admin port.
+const oneUpstream = `
 listen: 127.0.0.1:0
 providers: { up: { protocol: openai-chat, base_url: %q } }
 models: { fast: { targets: [up/model] } }
 `
 
-const withMetrics = local + "admin: { listen: 127.0.0.1:0 }\n"
+const withMetrics = oneUpstream + "admin: { listen: 127.0.0.1:0 }\n"
 
 // drainForever is far longer than a test waits: a gateway that drains instead of ending at once fails it.
 const drainForever = "shutdown: { drain: 20m }\n"

@@ -85,11 +85,16 @@ func (r *release) path(format string, args ...any) string {
 
 // archiveName returns the name of a platform's archive.
 func (r *release) archiveName(p platform) string {
+	return fmt.Sprintf("isogloss_%s_%s", r.number(), strings.TrimPrefix(latestName(p), "isogloss_"))
+}
+
+// latestName returns the name of the archive without the version, for the address of the latest release.
+func latestName(p platform) string {
 	suffix := "tar.gz"
 	if p.os == "windows" {
 		suffix = "zip"
 	}
-	return fmt.Sprintf("isogloss_%s_%s_%s.%s", r.number(), p.os, p.arch, suffix)
+	return fmt.Sprintf("isogloss_%s_%s.%s", p.os, p.arch, suffix)
 }
 
 // run makes the artefacts in the order in which they depend on each other.
@@ -169,8 +174,10 @@ func (r *release) buildArchives(ctx context.Context) error {
 			return err
 		}
 		files := []member{{r.binary(p), filepath.Base(r.binary(p)), 0o755, nil}, {"LICENSE", "LICENSE", 0o644, nil}, {"README.md", "README.md", 0o644, nil}}
-		if err := writeArchive(r.path("%s", r.archiveName(p)), files, r.when); err != nil {
-			return err
+		for _, name := range []string{r.archiveName(p), latestName(p)} {
+			if err := writeArchive(r.path("%s", name), files, r.when); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -131,9 +131,18 @@ func (m *machine) settings(name string) (values []string) {
 	return values
 }
 
-// start does what systemd does for the unit: it makes the state directory, reads the
-// environment, and runs the command as the dynamic user.
+// start runs the unit's command as systemd does.
 func (m *machine) start() *process {
+	m.t.Helper()
+	cmd := m.startCommand()
+	p := launch(m.t, cmd)
+	m.setMain(cmd.Process.Pid)
+	return p
+}
+
+// startCommand does what systemd does before it runs the unit's command: it makes the state directory and the
+// runtime directory and reads the environment. The command runs as the dynamic user.
+func (m *machine) startCommand() *exec.Cmd {
 	m.t.Helper()
 	state := m.path("var/lib/" + m.settings("StateDirectory")[0])
 	if err := os.MkdirAll(state, 0o700); err != nil {
@@ -142,8 +151,15 @@ func (m *machine) start() *process {
 	if err := os.Chown(state, dynamicUser, dynamicUser); err != nil {
 		m.t.Fatal(err)
 	}
+	runtime := m.settings("RuntimeDirectory")[0]
+	if err := os.Mkdir(m.path("run/"+runtime), 0o700); err != nil && !os.IsExist(err) {
+		m.t.Fatal(err)
+	}
+	if err := os.Chown(m.path("run/"+runtime), dynamicUser, dynamicUser); err != nil {
+		m.t.Fatal(err)
+	}
 	command := strings.Fields(m.settings("ExecStart")[0])
-	cmd := &exec.Cmd{Path: command[0], Args: command, Dir: "/", Env: []string{"NOTIFY_SOCKET=/run/notify"}}
+	cmd := &exec.Cmd{Path: command[0], Args: command, Dir: "/", Env: []string{"NOTIFY_SOCKET=/run/notify", "RUNTIME_DIRECTORY=/run/" + runtime}}
 	cmd.Env = append(cmd.Env, m.settings("Environment")...)
 	for _, file := range m.settings("EnvironmentFile") {
 		text, err := os.ReadFile(m.path(strings.TrimPrefix(file, "-")))
@@ -157,9 +173,7 @@ func (m *machine) start() *process {
 		}
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: m.root, Credential: &syscall.Credential{Uid: dynamicUser, Gid: dynamicUser}}
-	p := launch(m.t, cmd)
-	m.setMain(cmd.Process.Pid)
-	return p
+	return cmd
 }
 
 func (m *machine) setMain(pid int) { write(m.t, m.path("run/mainpid"), fmt.Sprint(pid)) }

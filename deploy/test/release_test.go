@@ -69,9 +69,9 @@ func TestRelease(t *testing.T) {
 		system, arch, _ := strings.Cut(p, "/")
 		name := fmt.Sprintf("isogloss_1.2.3_%s_%s", system, arch)
 		if system == "windows" {
-			want = append(want, name+".zip", name+".spdx.json")
+			want = append(want, name+".zip", fmt.Sprintf("isogloss_%s_%s.zip", system, arch), name+".spdx.json")
 		} else {
-			want = append(want, name+".tar.gz", name+".spdx.json")
+			want = append(want, name+".tar.gz", fmt.Sprintf("isogloss_%s_%s.tar.gz", system, arch), name+".spdx.json")
 		}
 		if system == "linux" {
 			want = append(want, "isogloss_1.2.3_"+arch+".deb", "isogloss_1.2.3_"+arch+".rpm")

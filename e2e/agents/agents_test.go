@@ -11,7 +11,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
 )
 
-// TestAgents has every agent do the job on Chat, Responses, Messages and Gemini upstreams, through one
+// TestAgents has every agent do the job on Chat, Responses, Messages, Gemini and Converse upstreams, through one
 // gateway, and answer once from a real engine. Then a conversation moves from vendor to
 // vendor, by failover and by the agent's own change of models. The table of what was done is in
 // docs/evidence/compatibility.md.
@@ -106,7 +106,7 @@ func (w *world) play(t *testing.T, a *agent, d *rig.Dialect) {
 	}()
 	j.check(t, s, out)
 	checkTurns(t, a, m)
-	m.checkUpstream(t, d, got)
+	m.checkUpstream(t, a, d, got)
 	checkSeals(t, d, m, got)
 	if !strings.Contains(tap.Sent.String(), a.sends) {
 		t.Errorf("the agent did not send %s", a.sends)

@@ -142,10 +142,10 @@ func (w writers) Write(p []byte) (int, error) {
 // checkUpstream holds that the upstream was sent the provider's key, no trace of the
 // client's and nothing that its vendor would refuse, and that the job was done in one
 // dialect and streamed.
-func (m *model) checkUpstream(t *testing.T, job *rig.Dialect, got []*rig.Received) {
+func (m *model) checkUpstream(t *testing.T, a *agent, job *rig.Dialect, got []*rig.Received) {
 	t.Helper()
 	for i, g := range got {
-		d, f := checkRequest(t, i, g)
+		d, f := checkRequest(t, a, i, g)
 		at, _ := m.reply(f)
 		if at != side && (d.Name != job.Name || f.Model != d.Target || !f.Stream) {
 			t.Errorf("request %d asks %s for %q, streamed: %t; want %q of %s streamed", i, d.Name, f.Model, f.Stream, job.Target, job.Name)
@@ -157,8 +157,9 @@ func (m *model) checkUpstream(t *testing.T, job *rig.Dialect, got []*rig.Receive
 }
 
 // checkRequest holds that a request has the provider's key, no trace of the client's and
-// nothing that its vendor would refuse.
-func checkRequest(t *testing.T, i int, g *rig.Received) (*rig.Dialect, rig.Facts) {
+// nothing that its vendor would refuse. Several turns of the user in a row are the
+// agent's own, if it speaks the vendor's dialect: the gateway relays them as they are.
+func checkRequest(t *testing.T, a *agent, i int, g *rig.Received) (*rig.Dialect, rig.Facts) {
 	t.Helper()
 	d := dialectAt(g.Path())
 	if v := g.Header.Get(d.Key); v != d.KeyValue {
@@ -173,6 +174,9 @@ func checkRequest(t *testing.T, i int, g *rig.Received) (*rig.Dialect, rig.Facts
 		t.Errorf("request %d carries the client's key", i)
 	}
 	f := d.Asked(g)
+	f.Wrong = slices.DeleteFunc(f.Wrong, func(s string) bool {
+		return a.dialect == d.Name && strings.Contains(s, `role "user" after "user"`)
+	})
 	if len(f.Wrong) > 0 {
 		t.Errorf("request %d would be refused: %s", i, strings.Join(f.Wrong, "; "))
 	}

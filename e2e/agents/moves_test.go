@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,8 +29,10 @@ func TestMoves(t *testing.T) {
 
 func allRoutes() [][]string {
 	var all [][]string
-	for _, one := range rig.Dialects() {
-		for _, other := range rig.Dialects() {
+	// Seals of Claude pass between Converse and Messages, so that a seal does not tell them apart.
+	vendors := slices.DeleteFunc(rig.Dialects(), func(d *rig.Dialect) bool { return d.Name == "converse" })
+	for _, one := range vendors {
+		for _, other := range vendors {
 			if one.Name != other.Name {
 				all = append(all, []string{one.Name, other.Name, one.Name})
 			}

@@ -167,7 +167,7 @@ func (c *trip) send(t *testing.T, ask string) (out, all string) {
 // goes to, and none of another.
 func (c *trip) check(t *testing.T, i int, g *rig.Received, m *model) {
 	t.Helper()
-	d, f := checkRequest(t, i, g)
+	d, f := checkRequest(t, c.a, i, g)
 	at, _ := m.reply(f)
 	for _, other := range rig.Dialects() {
 		if seal := other.Seal(); other.Name != d.Name && seal != "" && bytes.Contains(g.Body, []byte(seal)) {

@@ -31,6 +31,9 @@ type client struct {
 	last *recorder
 }
 
+// spoken are the dialects of clients, in their order.
+var spoken = []string{"openai-chat", "openai-responses", "anthropic", "gemini"}
+
 // clients returns a client of a gateway for each dialect.
 func clients(t *testing.T, g *rig.Gateway) []*client {
 	t.Helper()

@@ -134,8 +134,8 @@ func TestTakenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, d := range rig.Dialects() {
-		t.Run(d.Name, func(t *testing.T) {
+	for i, dialect := range spoken {
+		t.Run(dialect, func(t *testing.T) {
 			first := rig.StartEngine(t, rig.EngineOptions{})
 			g := rig.StartGateway(t, bin, "keys: [ "+rig.ClientKey+" ]\nproviders:\n"+
 				"  first: { preset: llamacpp, base_url: "+first.URL+"/v1 }\n  spare: { preset: llamacpp, base_url: "+spare.URL+"/v1 }\n"+

@@ -33,9 +33,19 @@ func TestLocal(t *testing.T) {
 	bin := rig.Build(t)
 
 	t.Run("nobody there", func(t *testing.T) {
-		log := serveFails(t, bin)
-		if !strings.Contains(log, "start an engine: none was found of llama.cpp on port 8080") {
-			t.Errorf("the gateway does not tell what it looked for: %s", log)
+		log := &rig.Log{}
+		cmd := bare(context.WithoutCancel(t.Context()), t.TempDir(), bin)
+		cmd.Stdout, cmd.Stderr = log, log
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		const waits = `"msg":"the gateway waits for an engine: none was found`
+		if err := testrig.Until(t.Context(), rig.Patience, "the log does not have "+waits, func() bool { return strings.Contains(log.String(), waits) }); err != nil {
+			t.Errorf("%v: %s", err, log.Tail())
+		}
+		_ = cmd.Process.Signal(syscall.SIGTERM) // fails only if it is gone, and Wait tells why
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
 		}
 	})
 

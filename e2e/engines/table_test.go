@@ -38,7 +38,7 @@ func (b *table) put(client, upstream, feature, mark string) {
 func (b *table) publish(t *testing.T) {
 	text := testrig.MarkdownTable(b.rows)
 	fmt.Println(text)
-	if t.Failed() || b.cells < len(features())*len(rig.Dialects())*len(upstreams) {
+	if t.Failed() || b.cells < len(features())*len(spoken)*len(upstreams) {
 		return
 	}
 	page, err := os.ReadFile("page.md")

@@ -160,6 +160,9 @@ func (t *geminiTurn) add(r *genai.GenerateContentResponse) (pieces []string) {
 			continue
 		}
 		for _, p := range c.Content.Parts {
+			if p.Text == "" && p.FunctionCall == nil && p.ThoughtSignature == nil {
+				continue // the SDK writes an empty text as a part without members, which the vendor refuses
+			}
 			t.parts = append(t.parts, p)
 			switch {
 			case p.FunctionCall != nil:

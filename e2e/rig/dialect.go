@@ -1,7 +1,6 @@
 package rig
 
 import (
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"net/http"
@@ -9,11 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/conform"
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
-// A Dialect is a vendor's API as the scripted upstream implements it: it reads a request
-// into neutral facts. Replies in its form are testrig's.
+// A Dialect is a vendor's API as the scripted upstream implements it. Conform's reader reads
+// its requests, and replies in its form are testrig's.
 type Dialect struct {
 	Name     string // as the configuration has it
 	Prefix   string // of the upstream's paths
@@ -23,22 +23,26 @@ type Dialect struct {
 	Key      string // the header that carries the key
 	KeyValue string
 
+	// Models writes a list of models; nil where the API has none.
 	Models func(ids []string) string
-	Asked  func(*Received) Facts
+
+	wire conform.Dialect
 }
 
-// Dialects returns the dialects that the upstream implements: Chat, Responses, Messages
-// and Gemini. Converse has tests of its own in e2e/converse.
+// Dialects returns the dialects that the upstream implements: Chat, Responses, Messages,
+// Gemini and Converse.
 func Dialects() []*Dialect {
 	const bearer = "Bearer " + UpstreamKey
 	return []*Dialect{
-		{Name: "openai-chat", Prefix: "/chat/v1", SDKPath: "/v1", Target: "gpt-5.4", Key: "Authorization", KeyValue: bearer, Models: openaiModels, Asked: chatAsked},
+		{Name: "openai-chat", Prefix: "/chat/v1", SDKPath: "/v1", Target: "gpt-5.4", Key: "Authorization", KeyValue: bearer, Models: openaiModels, wire: conform.Chat},
 		{Name: "openai-responses", Prefix: "/responses/v1", SDKPath: "/v1", Target: "gpt-5.5", Counted: fmt.Sprintf(`{"object":"response.input_tokens","input_tokens":%d}`, TokensCounted), Key: "Authorization", KeyValue: bearer,
-			Models: openaiModels, Asked: responsesAsked},
+			Models: openaiModels, wire: conform.Responses},
 		{Name: "anthropic", Prefix: "/anthropic", Target: "claude-sonnet-5", Counted: fmt.Sprintf(`{"input_tokens":%d}`, TokensCounted), Key: "X-Api-Key", KeyValue: UpstreamKey,
-			Models: anthropicModels, Asked: anthropicAsked},
+			Models: anthropicModels, wire: conform.Anthropic},
 		{Name: "gemini", Prefix: "/gemini", Target: "gemini-3-pro", Counted: fmt.Sprintf(`{"totalTokens":%d}`, TokensCounted), Key: "X-Goog-Api-Key", KeyValue: UpstreamKey,
-			Models: geminiModels, Asked: geminiAsked},
+			Models: geminiModels, wire: conform.Gemini},
+		{Name: "converse", Prefix: "/converse", Target: "anthropic.claude-sonnet-5", Counted: fmt.Sprintf(`{"inputTokens":%d}`, TokensCounted), Key: "Authorization", KeyValue: bearer,
+			wire: conform.Converse},
 	}
 }
 
@@ -82,101 +86,32 @@ const (
 	TokensCounted = 42 // when it is asked to count
 )
 
-// Facts is the content of a request, in no dialect.
-type Facts struct {
-	Model     string            `json:"model"`
-	Stream    bool              `json:"stream"`
-	Counts    bool              `json:"counts,omitempty"` // asks only for the number of tokens
-	System    string            `json:"system,omitempty"`
-	User      []string          `json:"user,omitempty"`
-	Said      []string          `json:"said,omitempty"`   // by the model, earlier
-	Images    []string          `json:"images,omitempty"` // media type and base64
-	Tools     []string          `json:"tools,omitempty"`
-	Custom    []string          `json:"custom,omitempty"`  // those of the tools that are custom ones
-	Forced    bool              `json:"forced,omitempty"`  // a tool has to be called
-	Results   []string          `json:"results,omitempty"` // each call of the history with what came of it
-	Schema    map[string]string `json:"schema,omitempty"`  // the wanted answer's properties and their types
-	MaxTokens int               `json:"max_tokens,omitempty"`
-	Thinking  bool              `json:"thinking,omitempty"`
-	Seal      string            `json:"seal,omitempty"` // of the reasoning that came back
-	// Wrong lists what the vendor would refuse.
-	Wrong []string `json:"wrong,omitempty"`
-
-	usage bool // a Chat request asks for usage on its stream
-}
-
-// With returns a changed copy of f.
-func (f Facts) With(change func(*Facts)) Facts {
-	change(&f)
-	return f
-}
-
-// history pairs the calls of a conversation with their results.
-type history struct {
-	ids, Calls, results []string
-}
-
-func (h *history) call(id, name, args string) {
-	h.ids, h.Calls, h.results = append(h.ids, id), append(h.Calls, name+plainJSON(args)), append(h.results, "")
-}
-
-// result records the result of a call. Without an id it belongs to the first call that
-// has no result yet.
-func (h *history) result(f *Facts, id, content string) {
-	for i := range h.ids {
-		if h.results[i] == "" && (id == "" || h.ids[i] == id) {
-			h.results[i] = plainJSON(content)
-			return
-		}
-	}
-	f.Wrong = append(f.Wrong, "a result for "+id+", which nobody called")
-}
-
-func (h *history) pairs(f *Facts) []string {
-	var out []string
-	for i, c := range h.Calls {
-		if h.results[i] == "" {
-			f.Wrong = append(f.Wrong, "no result for "+c)
-		}
-		out = append(out, c+" = "+h.results[i])
-	}
-	return out
-}
-
-// plainJSON normalises JSON. It unwraps JSON in a string, and in the member that Gemini's
-// SDKs put a result into.
-func plainJSON(s string) string {
-	var v any
-	if json.Unmarshal([]byte(s), &v) != nil {
-		return testrig.Quote(s)
-	}
-	if inner, ok := v.(string); ok {
-		return plainJSON(inner)
-	}
-	if m, ok := v.(map[string]any); ok && len(m) == 1 {
-		for _, wrapper := range []string{"output", "result"} {
-			if inner, ok := m[wrapper]; ok {
-				return plainJSON(testrig.Compact(inner))
-			}
-		}
-	}
-	return testrig.Compact(v)
-}
-
-// properties returns the names and types of a schema's properties.
-func properties(schema testrig.Object) map[string]string {
-	if schema == nil {
-		return nil
-	}
-	out := map[string]string{}
-	for name := range schema.Obj("properties") {
-		out[name] = schema.Obj("properties").Obj(name).Str("type")
-	}
-	return out
-}
-
 // report is a JSON object to write.
 type report = map[string]any
+
+func openaiModels(ids []string) string {
+	var data []any
+	for _, id := range ids {
+		data = append(data, report{"id": id, "object": "model", "created": 1763000000, "owned_by": "e2e"})
+	}
+	return testrig.Compact(report{"object": "list", "data": data})
+}
+
+func anthropicModels(ids []string) string {
+	var data []any
+	for _, id := range ids {
+		data = append(data, report{"id": id, "type": "model", "display_name": id, "created_at": "2026-01-01T00:00:00Z"})
+	}
+	return testrig.Compact(report{"data": data, "has_more": false, "first_id": ids[0], "last_id": ids[len(ids)-1]})
+}
+
+func geminiModels(ids []string) string {
+	var models []any
+	for _, id := range ids {
+		models = append(models, report{"name": "models/" + id, "displayName": id, "supportedGenerationMethods": []string{"generateContent"}})
+	}
+	return testrig.Compact(report{"models": models})
+}
 
 // Says answers with a reply, as a stream if the request asks for one. The turn of the
 // conversation tells equal answers apart.

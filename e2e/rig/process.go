@@ -65,7 +65,14 @@ func Command(t *testing.T, dir, program string, args ...string) *exec.Cmd {
 // StartProcess starts a client that ends with t.
 func StartProcess(t *testing.T, dir, program string, args ...string) *Process {
 	t.Helper()
+	return StartProcessWith(t, nil, dir, program, args...)
+}
+
+// StartProcessWith starts a client with more in its environment.
+func StartProcessWith(t *testing.T, environment []string, dir, program string, args ...string) *Process {
+	t.Helper()
 	cmd := Command(t, dir, program, args...)
+	cmd.Env = append(cmd.Env, environment...)
 	stderr := &Log{}
 	cmd.Stderr = stderr
 	in, err := cmd.StdinPipe()
@@ -153,6 +160,12 @@ func stageNode(t *testing.T, installation, pattern string) (dir, node string) {
 // StartNode starts a client of the files that match the pattern.
 func StartNode(t *testing.T, pattern string, args ...string) Client {
 	return StartNodeWith(t, "node", pattern, args...)
+}
+
+// StartNodeTrusting starts a client that trusts a certificate.
+func StartNodeTrusting(t *testing.T, ca, pattern string, args ...string) Client {
+	dir, node := stageNode(t, "node", pattern)
+	return StartProcessWith(t, []string{"NODE_EXTRA_CA_CERTS=" + ca}, dir, node, append([]string{"client.mjs"}, args...)...)
 }
 
 // StartNodeWith starts a client beside the packages of another installation.

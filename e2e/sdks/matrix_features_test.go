@@ -136,7 +136,6 @@ func formFeatures() []feature {
 	thinks := askHello.With(func(f *rig.Facts) { f.Thinking, f.MaxTokens = true, 4096 })
 	structured := askHello.With(func(f *rig.Facts) { f.Schema = map[string]string{"name": "string", "age": "integer", "tags": "array"} })
 	pictured := askHello.With(func(f *rig.Facts) { f.User, f.Images = []string{"What is this?"}, []string{"image/png " + pixel} })
-	usage := fmt.Sprintf(`{"input":%d,"cached":%d,"output":%d,"reasoning":%d}`, rig.TokensIn, rig.TokensCached, rig.TokensOut, rig.TokensThought)
 	return []feature{
 		{
 			name: "structured", column: "structured", meaning: "an answer in a JSON schema, with the SDK's typed parse where it has one",
@@ -162,9 +161,16 @@ func formFeatures() []feature {
 			},
 		},
 		{
-			name: "usage", column: "usage", meaning: "tokens in, from the cache, out, and thought, whole and streamed",
+			name: "usage", column: "usage", meaning: "tokens in, from the cache, out, and thought, whole and streamed. Converse does not count what was thought",
 			replies: []testrig.Reply{thinking, thinking}, asks: []rig.Facts{askHello, askHello.With(streamed)},
-			want: func(*surface, *rig.Dialect) string { return `{"whole":` + usage + `,"stream":` + usage + `}` },
+			want: func(s *surface, d *rig.Dialect) string {
+				thought := rig.TokensThought
+				if s.dialect == "converse" || d.Name == "converse" { // which does not count it
+					thought = 0
+				}
+				usage := fmt.Sprintf(`{"input":%d,"cached":%d,"output":%d,"reasoning":%d}`, rig.TokensIn, rig.TokensCached, rig.TokensOut, thought)
+				return `{"whole":` + usage + `,"stream":` + usage + `}`
+			},
 		},
 	}
 }
@@ -226,7 +232,13 @@ func listFeatures() []feature {
 		{
 			name: "models", column: "models", meaning: "the list of models in the caller's dialect, every typed field filled",
 			local: true,
-			steps: func(d *rig.Dialect) []rig.Step { return []rig.Step{rig.Whole(200, d.Models(modelNames()))} },
+			has:   func(s *surface) bool { return rig.DialectNamed(s.dialect).Models != nil },
+			steps: func(d *rig.Dialect) []rig.Step {
+				if d.Models == nil {
+					return nil
+				}
+				return []rig.Step{rig.Whole(200, d.Models(modelNames()))}
+			},
 			want: func(*surface, *rig.Dialect) string {
 				return `{"ids":` + testrig.Compact(modelNames()) + `,"typed":true}`
 			},
@@ -240,7 +252,7 @@ func listFeatures() []feature {
 				}
 				return []rig.Step{d.Counts()}
 			},
-			has: func(s *surface) bool { return s.dialect == "anthropic" },
+			has: func(s *surface) bool { return s.dialect == "anthropic" || s.dialect == "converse" },
 			want: func(_ *surface, d *rig.Dialect) string {
 				if d.Counted == "" {
 					return `{"refused":true}` // ANT-32: nobody there can count, and no message is sent for it

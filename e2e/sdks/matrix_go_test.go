@@ -2,6 +2,7 @@ package sdks
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -19,7 +20,7 @@ func goSurfaces() []*surface {
 	row := func(sdk, version, dialect string, client gosdk.New, runner bool, cut, class string) *surface {
 		return &surface{
 			language: "go", sdk: sdk, version: version, dialect: dialect, runner: runner, cut: cut, classes: map[int]string{404: class, 429: class},
-			start: func(*testing.T) rig.Client { return goClient(client) },
+			start: func(*testing.T) rig.Client { return goClient{client, nil} },
 		}
 	}
 	const openai, anthropic = "github.com/openai/openai-go/v3", "github.com/anthropics/anthropic-sdk-go"
@@ -36,7 +37,10 @@ func goSurfaces() []*surface {
 }
 
 // goClient runs features with an SDK for Go, in the process of the test.
-type goClient gosdk.New
+type goClient struct {
+	connect gosdk.New
+	tls     *tls.Config
+}
 
 // Do runs a feature and returns its report.
 func (c goClient) Do(t *testing.T, o rig.Order) []byte {
@@ -48,9 +52,9 @@ func (c goClient) Do(t *testing.T, o rig.Order) []byte {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 	defer cancel()
-	transport := &http.Transport{}
+	transport := &http.Transport{TLSClientConfig: c.tls}
 	defer transport.CloseIdleConnections()
-	sdk, err := c(ctx, gosdk.Options{BaseURL: o.BaseURL, Key: o.Key, HTTP: &http.Client{Transport: transport}})
+	sdk, err := c.connect(ctx, gosdk.Options{BaseURL: o.BaseURL, Key: o.Key, HTTP: &http.Client{Transport: transport}})
 	if err != nil {
 		t.Fatal(err)
 	}

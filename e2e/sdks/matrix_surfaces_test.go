@@ -20,12 +20,14 @@ type surface struct {
 	client                 string // what the client calls the API; empty is the dialect
 	process                string // what surfaces of one process share; empty is the package's own
 	start                  func(t *testing.T) rig.Client
-	runner                 bool // the SDK runs tools by itself
-	threads                bool // and has the vendor keep the conversation unless that is refused
-	names                  bool // earlier answers are named and not said again
+	overTLS                func(t *testing.T, ca string) rig.Client // in place of start, for an SDK that sends its key over HTTPS only
+	runner                 bool                                     // the SDK runs tools by itself
+	threads                bool                                     // and has the vendor keep the conversation unless that is refused
+	names                  bool                                     // earlier answers are named and not said again
 	// The classes of what is raised for a status, and for a stream that was cut.
 	classes    map[int]string
 	cut        string
+	unnoticed  bool                       // it takes a stream that its vendor cuts for a complete one
 	ends       func(testrig.Reply) string // its own word for the end of a reply; nil is the API's
 	random     *regexp.Regexp             // what it makes up anew in each request
 	schemaTool string                     // the tool whose schema is the answer's
@@ -53,7 +55,7 @@ func (s *surface) fails(feature, upstream string) bool {
 
 // name is that of the subtest: the language, the package without its host, the API.
 func (s *surface) name() string {
-	short := strings.NewReplacer("github.com/openai/", "", "github.com/anthropics/", "", "google.golang.org/", "", "@", "", "/", "-").Replace(s.sdk)
+	short := strings.NewReplacer("github.com/openai/", "", "github.com/anthropics/", "", "google.golang.org/", "", "github.com/aws/", "", "@", "", "/", "-").Replace(s.sdk)
 	return fmt.Sprintf("%s-%s-%s-%s", s.language, short, s.version, s.dialect)
 }
 
@@ -85,9 +87,9 @@ func (s *surface) finish(r testrig.Reply) string {
 	}
 	d := rig.DialectNamed(s.dialect).Reply(r).Dialect
 	if len(r.Calls) > 0 {
-		return map[testrig.Dialect]string{testrig.Chat: "tool_calls", testrig.Responses: "completed", testrig.Messages: "tool_use", testrig.Gemini: "STOP"}[d]
+		return map[testrig.Dialect]string{testrig.Chat: "tool_calls", testrig.Responses: "completed", testrig.Messages: "tool_use", testrig.Gemini: "STOP", testrig.Converse: "tool_use"}[d]
 	}
-	return map[testrig.Dialect]string{testrig.Chat: "stop", testrig.Responses: "completed", testrig.Messages: "end_turn", testrig.Gemini: "STOP"}[d]
+	return map[testrig.Dialect]string{testrig.Chat: "stop", testrig.Responses: "completed", testrig.Messages: "end_turn", testrig.Gemini: "STOP", testrig.Converse: "end_turn"}[d]
 }
 
 func (s *surface) problem(status int, message, retryAfter string) string {
@@ -100,7 +102,7 @@ var (
 
 // sdkSurfaces are the vendors' SDKs, by language, the newest major first.
 func sdkSurfaces() []*surface {
-	return slices.Concat(goSurfaces(),
+	return slices.Concat(goSurfaces(), converseSurfaces(),
 		pythonSurfaces("newest", "3.49.0", "2.8.0", "3.1.0"), pythonSurfaces("before", "2.54.0", "0.125.0", "2.34.0"),
 		nodeSurfaces("openai", "7.53.0", "@anthropic-ai/sdk", "1.8.0", "@google/genai", "2.32.0"),
 		nodeSurfaces("openai-6", "6.49.0", "anthropic-0", "0.137.0", "genai-1", "1.52.0"))
@@ -112,6 +114,9 @@ func selection(all []*surface) []*surface {
 	var chosen []*surface
 	for i, d := range rig.Dialects() {
 		of := slices.DeleteFunc(slices.Clone(all), func(s *surface) bool { return s.dialect != d.Name })
+		if len(of) == 0 { // no framework speaks Converse here
+			continue
+		}
 		languages := []string{"python", "node", "go"}
 		preferred := max(0, slices.IndexFunc(of, func(s *surface) bool { return s.language == languages[i%len(languages)] }))
 		chosen = append(chosen, of[preferred])

@@ -10,6 +10,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/api/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/api/scim"
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
@@ -57,14 +58,20 @@ func (o *operations) handler() http.Handler {
 		mux.Handle("POST "+admin.TranslatePath, o.guard("translate", admin.NewTranslate(admin.Options{Loopback: !o.cfg.Admin.Open, Logger: o.observer.Logger()})))
 	}
 	if s := o.stores; s.store != nil {
-		options := admin.Options{
-			Operators: o.current, Peppers: s.peppers, Keys: s.store, Orgs: s.store, Teams: s.store, Ledger: s.requests, Audit: s.store, Nodes: s.store, Self: o.self,
-			Targets: targets{o.gateway}, Config: o.watcher, Limits: limits{s.quotas}, Captures: captures(o.captures), Runner: runner{o.gateway}, ClientURL: o.clientURL, Cell: o.cfg.Cell, Loopback: !o.cfg.Admin.Open, Version: o.version, Logger: o.observer.Logger(),
-		}
+		options := o.adminOptions()
 		mux.Handle("/api/", admin.New(options))
 		mux.Handle("/scim/", scim.New(scim.Options{Guard: admin.NewGuard(options), Store: s.store, Issuers: o.current.scimIssuers}))
 	}
 	return mux
+}
+
+// adminOptions returns the options of the admin API, with a store.
+func (o *operations) adminOptions() admin.Options {
+	s := o.stores
+	return admin.Options{
+		Operators: o.current, Peppers: s.peppers, Keys: s.store, Tenants: s.store, Ledger: s.requests, Audit: s.store, Nodes: s.store, Self: o.self,
+		Targets: targets{o.gateway}, Config: o.watcher, Limits: limits{s.quotas}, Captures: captures(o.captures), Runner: runner{o.gateway}, ClientURL: o.clientURL, Cell: o.cfg.Cell, Loopback: !o.cfg.Admin.Open, Version: o.version, Logger: o.observer.Logger(),
+	}
 }
 
 // metricsHandler returns the handler of the metrics port: metrics and probes, for which no
@@ -166,7 +173,7 @@ func (w *watcher) Effective() admin.Configuration {
 // Reload reads the configuration file again.
 func (w *watcher) Reload(context.Context) ([]openapi.Mistake, error) {
 	err := w.reload()
-	var wrong *config.Problems
+	var wrong *settings.Problems
 	if !errors.As(err, &wrong) {
 		return nil, err
 	}
@@ -175,7 +182,7 @@ func (w *watcher) Reload(context.Context) ([]openapi.Mistake, error) {
 
 // mistakesOf returns the mistakes of a configuration that is refused.
 func mistakesOf(err error) []openapi.Mistake {
-	var wrong *config.Problems
+	var wrong *settings.Problems
 	if !errors.As(err, &wrong) {
 		return []openapi.Mistake{{Message: err.Error()}}
 	}

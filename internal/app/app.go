@@ -10,8 +10,11 @@ import (
 	"net"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/app/draft"
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/request/capture"
 	"github.com/isogloss-gateway/isogloss/internal/request/relay"
 	"github.com/isogloss-gateway/isogloss/internal/targets/cloud"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -23,6 +26,7 @@ type Options struct {
 	Config  string // the configuration file; empty means configuration by environment variables only
 	Local   bool   // without a file: also serve inference engines found on this machine
 	Listen  string // overrides the configuration's listen
+	Socket  string // of the gateway that a command asks; empty: it is searched
 	Env     func(string) (string, bool)
 	Log     io.Writer
 	Version string
@@ -31,7 +35,8 @@ type Options struct {
 	// Dialects are those that clients and upstreams speak. Nil: all of them.
 	Dialects []*protocol.Dialect
 
-	pace pace // the zero value is usualPace
+	pace        pace   // the zero value is usualPace
+	serviceData string // empty: the constant
 }
 
 // Process hands listeners over between the processes that serve on the same ports.
@@ -83,7 +88,7 @@ func usualPace(s config.Shutdown) pace {
 func (o Options) LoadConfig() (*config.Config, error) {
 	overrides := config.Environment(o.Env)
 	if o.Listen != "" {
-		overrides = append(overrides, config.Override{Source: "--listen", Key: "listen", Value: o.Listen})
+		overrides = append(overrides, settings.Override{Source: "--listen", Key: "listen", Value: o.Listen})
 	}
 	if o.Config != "" {
 		return config.Load(o.Config, o.Env, overrides...)
@@ -107,7 +112,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.pace == (pace{}) {
 		o.pace = usualPace(cfg.Shutdown)
 	}
-	observer, err := observe.New(observe.Options{Log: o.Log, Level: cfg.Log.Level, Format: cfg.Log.Format, LogRate: cfg.Log.Rate, Slow: cfg.Log.Slow, Plain: o.plainLog(),
+	observer, err := observe.New(observe.Options{Log: o.Log, Level: cfg.Log.Lowest(), Format: cfg.Log.Format, LogRate: cfg.Log.Rate, Slow: cfg.Log.Slow, Plain: o.plainLog(),
 		TraceEndpoint: cfg.Traces.Endpoint, TraceSample: cfg.Traces.Sample, MetricEndpoint: cfg.Metrics.Endpoint, MetricInterval: cfg.Metrics.Every,
 		LogEndpoint: cfg.Log.Endpoint, ByKey: cfg.Metrics.ByKey, Top: cfg.Metrics.Top, Version: o.Version})
 	if err != nil {
@@ -124,7 +129,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 	gateway := relay.New(o.Dialects, observer)
 	defer gateway.Close()
-	sock := newCaptureSocket(gateway, shared, observer.Logger(), o.Version)
+	hub := &capture.Hub{Version: o.Version}
+	gateway.Watch(hub)
 	catalog := newCatalog(gateway.Client(), observer.Logger())
 	defer catalog.Close()
 	clouds := cloud.NewPool(observer.Logger())
@@ -134,13 +140,14 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	watcher := &watcher{options: o, first: cfg, current: now, observer: observer}
-	me := newSelf(o.Version, now, watcher, sock)
+	me := newSelf(o.Version, now, watcher, hub)
 	shared.run(gateway, observer, now, me)
 	if err := shared.ready(ctx); err != nil {
 		return err
 	}
 
-	servers, err := listen(ctx, o.Process, &operations{cfg: cfg, gateway: gateway, observer: observer, stores: shared, current: now, watcher: watcher, captures: sock.hub, self: me, version: o.Version})
+	ops := &operations{cfg: cfg, gateway: gateway, observer: observer, stores: shared, current: now, watcher: watcher, captures: hub, self: me, version: o.Version}
+	servers, err := listen(ctx, o.Process, ops)
 	if err != nil {
 		return err
 	}
@@ -151,14 +158,20 @@ func Run(ctx context.Context, o Options) error {
 	greet(observer.Logger(), cfg, now.served(), servers, o)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
+	sock := &localSocket{operations: ops}
 	l := life{servers: servers, process: o.Process, pace: o.pace, gateway: gateway, logger: observer.Logger(), leave: func() {
 		stop()
-		sock.close() // new captures attach to the next process
+		hub.Close() // new captures attach to the next process
+		select {
+		case <-o.Process.Replaced(): // the next process takes the name of the socket; until then commands find this one
+		default:
+			sock.close()
+		}
 	}}
 	if err := l.begin(ctx); err != nil {
 		return err
 	}
-	sock.open(cfg.Listen, servers.data.listener.Addr())
+	sock.open(servers.data.listener.Addr())
 	defer sock.close()
 	watched := make(chan struct{})
 	go func() {
@@ -190,6 +203,9 @@ func closeObserver(o *observe.Observer) {
 func greet(logger *slog.Logger, cfg *config.Config, models int, s *servers, o Options) {
 	warnOldPrices(logger, cfg)
 	logger.Info("listening", "url", s.data.url()+cfg.BasePath, "metrics", s.metricsURL(), "configuration", cmp.Or(o.Config, "environment"), "models", models, "providers", len(cfg.Providers), "version", o.Version)
+	if len(cfg.Providers) == 0 && models == 0 && cfg.Discover.Local {
+		logger.Info("the gateway waits for an engine: none was found, and no key of a provider is set", "engines", draft.EngineNames(), "hint", "start an engine, or set the key of a provider and start the gateway again")
+	}
 	if len(cfg.Keys) == 0 && cfg.Store.URL == "" {
 		logger.Info("no keys are configured, so only this machine is served", "hint", "point an OpenAI SDK at "+s.data.url()+cfg.BasePath+"/v1")
 	}

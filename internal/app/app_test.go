@@ -18,8 +18,20 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
-// TestMain fails the package if a run leaves a goroutine behind.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain gives the package a folder for sockets. It fails if a run leaves a goroutine behind.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "isogloss")
+	if err == nil {
+		err = os.Setenv("RUNTIME_DIRECTORY", dir)
+	}
+	if err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
 
 // patience is the timeout of the tests. Only a failing test waits that long.
 const patience = time.Minute

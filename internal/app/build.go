@@ -10,7 +10,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/request/relay"
 	"github.com/isogloss-gateway/isogloss/internal/targets/balance"
 	"github.com/isogloss-gateway/isogloss/internal/targets/discover"
-	"github.com/isogloss-gateway/isogloss/internal/targets/limit"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -21,23 +20,15 @@ import (
 func newState(cfg *config.Config, workers discover.Snapshot, created time.Time) *relay.State {
 	return &relay.State{
 		Routes:    route.New(newRoutes(cfg.Models, newPools(workers, cfg))),
-		Keys:      access.NewKeys(newKeys(cfg.Keys)),
+		Keys:      access.NewKeys(cfg.Keys),
 		Paths:     newPaths(cfg.Providers),
-		Retries:   relay.Retries(cfg.Retries),
-		Overload:  limit.Config(cfg.Overload),
+		Retries:   cfg.Retries,
+		Overload:  cfg.Overload,
 		KeepAlive: cfg.KeepAlive,
-		Settings:  exchange.Settings{Limits: exchange.Limits(cfg.Limits), Fidelity: llm.Mode(cfg.Fidelity), Gates: provider.NewGates(cfg.Gates)},
+		Settings:  exchange.Settings{Limits: cfg.Limits, Fidelity: llm.Mode(cfg.Fidelity), Gates: provider.NewGates(cfg.Gates)},
 		Models:    models.View{Created: created},
 		BasePath:  cfg.BasePath,
 	}
-}
-
-func newKeys(keys []config.Key) []access.Key {
-	out := make([]access.Key, len(keys))
-	for i, k := range keys {
-		out[i] = access.Key(k)
-	}
-	return out
 }
 
 // newRoutes returns the configured routes and those of models that only discovered

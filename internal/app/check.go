@@ -10,7 +10,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/app/usagesetup"
 	"github.com/isogloss-gateway/isogloss/internal/base/redis"
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/edge/certs"
 	"github.com/isogloss-gateway/isogloss/internal/targets/cloud"
 )
 
@@ -26,15 +25,15 @@ func (o Options) Check() (*config.Config, error) {
 
 // warnOldPrices logs the lists of prices that are outdated.
 func warnOldPrices(logger *slog.Logger, cfg *config.Config) {
-	for _, list := range cfg.Prices.OldPrices(time.Now()) {
+	for _, list := range cfg.Prices.Old(time.Now()) {
 		logger.Warn("prices may be outdated", "list", list, "hint", "look them up again and write the day as as_of")
 	}
 }
 
 // checkFiles reports every file that the configuration names and start-up cannot use.
 func checkFiles(cfg *config.Config) error {
-	admin := certs.Files(cfg.Admin.TLS).Check("admin.tls")
-	public := certs.Files(cfg.TLS).Check("tls")
+	admin := cfg.Admin.TLS.CheckFiles("admin.tls")
+	public := cfg.TLS.CheckFiles("tls")
 	_, discovery := newDiscovery(cfg, slog.New(slog.DiscardHandler))
 	_, identity := newVerifier(cfg.Identity)
 	var pepper, shared error

@@ -16,7 +16,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/request/relay"
 	"github.com/isogloss-gateway/isogloss/internal/targets/cloud"
 	"github.com/isogloss-gateway/isogloss/internal/targets/discover"
-	"github.com/isogloss-gateway/isogloss/internal/targets/limit"
 )
 
 // current combines the configuration that was last loaded with the workers that were
@@ -57,6 +56,9 @@ func (c *current) load(cfg *config.Config) error {
 	}
 	if people != nil {
 		people.Revoked = &c.revoked
+		if c.stores.keys != nil { // a nil pointer in an interface is not nil
+			people.Groups = c.stores.keys
+		}
 	}
 	signIn, err := c.newSignIn(cfg, people)
 	if err != nil {
@@ -66,8 +68,8 @@ func (c *current) load(cfg *config.Config) error {
 	defer c.mu.Unlock()
 	people.Adopt(c.people)
 	c.cfg, c.prices, c.people, c.loaded = cfg, prices, people, time.Now()
-	c.keys = c.keys.Renew(newKeys(cfg.Keys))
-	limit.Config(cfg.Overload).SetRuntimeLimit()
+	c.keys = c.keys.Renew(cfg.Keys)
+	cfg.Overload.SetRuntimeLimit()
 	c.clouds.Use(cfg.Providers)
 	c.use()
 	c.signIn.Store(signIn)
@@ -110,7 +112,7 @@ func (c *current) config() (*config.Config, time.Time) {
 // retention returns what the store keeps.
 func (c *current) retention() retention.Policy {
 	cfg, _ := c.config()
-	p := retention.Policy{Requests: cfg.Retention.Requests, Hours: cfg.Retention.Hours}
+	p := cfg.Retention
 	for _, issuer := range cfg.Identity {
 		for _, rule := range issuer.Rules {
 			for _, b := range rule.Budgets {
@@ -129,26 +131,6 @@ func (c *current) served() int {
 }
 
 // newBook builds the price book of a configuration.
-func newBook(p *config.Prices) (*usage.Book, error) {
-	o := usage.BookOptions{Rules: newTariffs(p.Models)}
-	for _, l := range p.Lists {
-		o.Lists = append(o.Lists, usage.PriceList{Provider: l.Provider, Cloud: l.Cloud, Region: l.Region, Tier: l.Tier, Models: newTariffs(l.Models)})
-	}
-	if p.Ceiling != nil {
-		ceiling := newTariff(*p.Ceiling)
-		o.Ceiling = &ceiling
-	}
-	return usage.NewBook(o)
-}
-
-func newTariffs(list []config.PriceRule) map[string]usage.Tariff {
-	all := make(map[string]usage.Tariff, len(list))
-	for _, r := range list {
-		all[r.Pattern] = newTariff(r.Price)
-	}
-	return all
-}
-
-func newTariff(p config.Price) usage.Tariff {
-	return usage.Tariff{Input: p.Input, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, Output: p.Output, Reasoning: p.Reasoning}
+func newBook(p *usage.Prices) (*usage.Book, error) {
+	return usage.NewBook(usage.BookOptions{Rules: p.Models, Lists: p.Lists, Ceiling: p.Ceiling})
 }

@@ -38,7 +38,7 @@ func TestDrippedBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &testrig.Network{}
 		cfg := config.Default()
-		cfg.Data, cfg.Metrics.Listen, cfg.BasePath, cfg.Origins = t.TempDir(), "metrics", "/llm", []string{"https://app.example.com"}
+		cfg.Data, cfg.Metrics.Listen, cfg.BasePath, cfg.CORS.Origins = t.TempDir(), "metrics", "/llm", []string{"https://app.example.com"}
 		observer, err := observe.New(observe.Options{Log: io.Discard, Level: slog.LevelError, Format: "json"})
 		if err != nil {
 			t.Fatal(err)

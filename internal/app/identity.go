@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/agentapi"
 	"github.com/isogloss-gateway/isogloss/internal/api/scim"
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/internal/people/identity"
+	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 // ExplainToken says which rule of the configuration admits the owner of a token, or why none does.
@@ -28,7 +32,30 @@ func (o Options) ExplainToken(ctx context.Context, token string) (string, error)
 	if v == nil {
 		return "", errors.New("the configuration has no identity provider; write identity.issuers")
 	}
+	if slices.ContainsFunc(cfg.Identity, func(i config.Issuer) bool { return i.SCIM != nil && i.SCIM.Groups != "" }) {
+		s, err := store.Open(ctx, cfg.Store.URL.Reveal(), store.Options{})
+		if err != nil {
+			return "", err
+		}
+		defer func() { _ = s.Close() }() // nothing was written
+		if err := awaitStore(ctx, s); err != nil {
+			return "", err
+		}
+		v.Groups = storedGroups{s}
+	}
 	return v.Explain(ctx, strings.TrimSpace(token)), nil
+}
+
+// storedGroups implements identity.Groups without a running gateway.
+type storedGroups struct{ store *store.Store }
+
+// SCIMGroups reads the groups from the store.
+func (s storedGroups) SCIMGroups(ctx context.Context, name string, _ *access.SCIMGroups) (*access.SCIMGroups, *llm.Error) {
+	list, err := s.store.SCIMGroups(ctx, name)
+	if err != nil {
+		return nil, &llm.Error{Kind: llm.Overloaded, Message: "the store, which has the groups of SCIM, cannot be read", Cause: err}
+	}
+	return &access.SCIMGroups{List: list}, nil
 }
 
 // newVerifier returns the verifier of the configured identity providers, nil if there are none.
@@ -40,7 +67,7 @@ func newVerifier(issuers []config.Issuer) (*identity.Verifier, error) {
 	for i, c := range issuers {
 		list[i] = identity.Issuer{URL: c.URL, Audiences: c.Audiences, Clients: c.Clients, JWKS: c.JWKS, CA: c.CA, Name: c.Name}
 		if s := c.SCIM; s != nil {
-			list[i].SCIM = identity.SCIM{Claim: s.Claim, Attribute: s.Attribute, Required: s.Required}
+			list[i].SCIM = identity.SCIM{Claim: s.Claim, Attribute: s.Attribute, Required: s.Required, Groups: s.Groups}
 		}
 		for _, r := range c.Rules {
 			rule, err := newRule(r)
@@ -60,13 +87,13 @@ func newVerifier(issuers []config.Issuer) (*identity.Verifier, error) {
 func newRule(r config.IdentityRule) (identity.Rule, error) {
 	g := identity.Grant{Org: r.Org, Team: r.Team, Models: r.Models, Criticality: r.Criticality, Role: access.Role(r.Role),
 		Limit: quota.Limit{Requests: int64(r.Requests), Tokens: int64(r.Tokens), Concurrency: int64(r.Concurrency)}}
-	all := make([]Budget, len(r.Budgets))
+	all := make([]budget.Budget, len(r.Budgets))
 	for i, b := range r.Budgets {
 		amount, err := usage.ParseMoney(b.Amount)
 		if err != nil {
 			return identity.Rule{}, fmt.Errorf("identity: budget: %w", err)
 		}
-		all[i] = Budget{Amount: amount, Window: b.Window}
+		all[i] = budget.Budget{Amount: amount, Window: b.Window}
 	}
 	if err := g.Limit.SetBudgets(all); err != nil {
 		return identity.Rule{}, fmt.Errorf("identity: %w", err)
@@ -77,7 +104,7 @@ func newRule(r config.IdentityRule) (identity.Rule, error) {
 			return identity.Rule{}, fmt.Errorf("identity: %w", err)
 		}
 	}
-	out := identity.Rule{Grant: g}
+	out := identity.Rule{Grant: g, RoleByGroups: r.RoleByGroups}
 	for _, c := range r.When {
 		out.When = append(out.When, identity.Condition{Claim: c.Name, Values: []string{c.Value}})
 	}

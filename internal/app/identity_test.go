@@ -123,7 +123,7 @@ prices: { models: { "chat/*": { input: 1, output: 1 } } }
 		}
 	}
 
-	if _, err := keys.Revoke(t.Context(), id); err != nil {
+	if _, err := keys.RevokeKey(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a revoked person is refused", func() bool {

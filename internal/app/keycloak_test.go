@@ -278,7 +278,7 @@ func (r *realm) signIn(g *gateway) []secret.String {
 
 // checkTeams checks that each person has one account in the team of the group.
 func (r *realm) checkTeams(keys *Keyring) {
-	list, err := keys.List(r.t.Context(), "acme")
+	list, err := keys.Keys(r.t.Context(), "acme")
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -7,74 +7,162 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/api/admin"
+	"github.com/isogloss-gateway/isogloss/internal/api/admin/client"
+	"github.com/isogloss-gateway/isogloss/internal/app/running"
 	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
+	"github.com/isogloss-gateway/isogloss/internal/targets/route"
+	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Keyring manages keys directly in the store, without a running gateway.
+// Keyring is the admin API of a running gateway, or without one that over the configured store in this process.
 type Keyring struct {
+	*client.Client
 	// Store describes the store: the file, or the database without its credentials.
 	Store string
+	// Notes are what the operator should know and what does not keep a command from working.
+	Notes []string
 
-	store   *store.Store
-	peppers access.Peppers
-	actor   string
-	cfg     *config.Config
+	models *route.Table // nil: any name may be a model
+	known  []string     // their names
+	close  func() error
 }
 
-// MadeKey is a new or rotated key. Its text is not stored and cannot be shown again.
-type MadeKey struct {
-	ID      string
-	Text    secret.String
-	Expires time.Time // zero: never
+// localOperator is the owner of the machine who runs a command.
+type localOperator struct{ name string }
+
+// Operator returns an owner. The name is in the audit log.
+func (o localOperator) Operator(*http.Request) (access.Record, *llm.Error) {
+	return access.Record{ID: o.name, Role: access.Owner}, nil
+}
+
+// ledgerLimits reports what accounts have spent by the ledger. Without a gateway there are no other
+// counters.
+type ledgerLimits struct{ store *store.Store }
+
+// Use returns what an account has spent in the window of its budget, or in total if it has none. Requests
+// of the last second or so may be missing: gateways write them a moment later.
+func (l ledgerLimits) Use(ctx context.Context, _ string, a quota.Account) (admin.Use, error) {
+	since := time.Unix(0, 0)
+	if a.Limit.Budget > 0 && a.Limit.Window > 0 {
+		since = time.Now().Add(-a.Limit.Window)
+	}
+	spent, err := l.store.Spent(ctx, budget.Owner(a.ID), since)
+	if err != nil {
+		return admin.Use{}, err
+	}
+	return admin.Use{Spent: spent.Since[0]}, nil
 }
 
 // keyringPatience limits how long OpenKeyring waits for the store's tables.
 const keyringPatience = 15 * time.Second
 
-// OpenKeyring opens the configured store.
-func (o Options) OpenKeyring(ctx context.Context) (*Keyring, error) {
-	if o.Config == "" {
-		return nil, errors.New("keys are kept in the store of a configuration file; name the file with -c or ISOGLOSS_CONFIG")
+// OpenKeyring returns the admin API of the running gateway of the configuration. If none runs, it opens the
+// configured store.
+func (o Options) OpenKeyring(ctx context.Context) (*Keyring, error) { return o.openKeyring(ctx, true) }
+
+// OpenExistingKeyring is OpenKeyring for a store that exists, as far as that can be seen without opening it.
+func (o Options) OpenExistingKeyring(ctx context.Context) (*Keyring, error) {
+	return o.openKeyring(ctx, false)
+}
+
+func (o Options) openKeyring(ctx context.Context, create bool) (*Keyring, error) {
+	var p *config.Place
+	wrong := errors.New("keys are kept in the store of a configuration file; name the file with -c or ISOGLOSS_CONFIG, or start the gateway")
+	if o.Config != "" {
+		p, wrong = config.LoadPlace(o.Config, o.Env, config.Environment(o.Env)...)
 	}
-	cfg, err := o.LoadConfig()
-	if err != nil {
+	g, err := o.findGateway(ctx, p)
+	switch {
+	case err == nil:
+		return o.askGateway(g, p, wrong), nil
+	case !errors.Is(err, errNoGateway):
 		return nil, err
-	}
-	if cfg.Store.URL == "" {
+	case wrong != nil:
+		return nil, wrong
+	case p.Store.URL == "":
 		return nil, errors.New("the configuration has no store, in which keys are kept; write 'store: sqlite' into it")
 	}
-	peppers, err := openPeppers(cfg)
+	if err := o.checkMarker(p); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(sqliteFile(p.Config)); err != nil && p.Store.SQLite() && !create {
+		return nil, err
+	}
+	return openStore(ctx, p)
+}
+
+// askGateway returns the keyring of a running gateway. wrong is what is wrong with the configuration file.
+func (o *Options) askGateway(g *running.Gateway, p *config.Place, wrong error) *Keyring {
+	k := &Keyring{Client: client.New(g.Transport()), Store: g.Store, close: func() error { return nil }}
+	if p != nil {
+		k.readModels(p)
+		if sameStore(absoluteStore(p.Store), g.Store) {
+			k.Store = storeName(p.Store)
+		}
+	}
+	switch {
+	case o.Config == "":
+		k.Notes = []string{fmt.Sprintf("no configuration file is named; this is the gateway on %s", g.Address)}
+	case wrong != nil:
+		k.Notes = []string{mistakesNote(wrong)}
+	case p.Wrong != nil:
+		k.Notes = []string{mistakesNote(p.Wrong)}
+	}
+	return k
+}
+
+// mistakesNote returns the first mistake of a configuration, which does not matter to a command.
+func mistakesNote(wrong error) string {
+	first, _, more := strings.Cut(wrong.Error(), "\n")
+	if more {
+		first += " (and more: 'isogloss check' lists them)"
+	}
+	return first
+}
+
+// openStore returns the keyring of the configured store, in this process.
+func openStore(ctx context.Context, p *config.Place) (*Keyring, error) {
+	peppers, err := openPeppers(p.Config)
 	if err != nil {
 		return nil, err
 	}
-	s, err := store.Open(ctx, cfg.Store.URL.Reveal(), store.Options{Migrate: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s, err := store.Open(ctx, p.Store.URL.Reveal(), store.Options{Migrate: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		return nil, err
 	}
-	k := &Keyring{Store: storeName(cfg.Store), store: s, peppers: peppers, actor: "command line: " + whoami(), cfg: cfg}
-	if err := k.await(ctx); err != nil {
+	api := admin.New(admin.Options{Operators: localOperator{"command line: " + whoami()}, Peppers: peppers, Keys: s, Tenants: s, Ledger: s, Audit: s, Limits: ledgerLimits{s}, Cell: p.Cell,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	k := &Keyring{Client: client.New(client.InProcess(api)), Store: storeName(p.Store), close: s.Close}
+	k.readModels(p)
+	if p.Wrong != nil {
+		k.Notes = []string{mistakesNote(p.Wrong)}
+	}
+	if err := awaitStore(ctx, s); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return k, nil
 }
 
-// await waits until the store has its tables, and for a migration as long as that takes.
-func (k *Keyring) await(ctx context.Context) error {
+// awaitStore waits until the store has its tables, and for a migration as long as that takes.
+func awaitStore(ctx context.Context, s *store.Store) error {
 	patience, cancel := context.WithTimeout(ctx, keyringPatience)
 	defer cancel()
 	for {
-		err := k.store.Ready()
+		err := s.Ready()
 		if err == nil {
 			return nil
 		}
@@ -125,157 +213,32 @@ func checkPepper(file string, cfg *config.Config) error {
 	return nil
 }
 
-// HasKeyring reports whether the configured store exists, as far as that can be seen
-// without opening it: OpenKeyring creates a missing SQLite file.
-func (o Options) HasKeyring() bool {
-	if o.Config == "" {
-		return false
-	}
-	cfg, err := o.LoadConfig()
-	if err != nil || cfg.Store.URL == "" {
-		return false
-	}
-	if cfg.Store.SQLite() {
-		_, err = os.Stat(sqliteFile(cfg))
-	}
-	return err == nil
-}
-
 // sqliteFile returns the path of the SQLite file.
 func sqliteFile(cfg *config.Config) string {
 	return strings.TrimPrefix(cfg.Store.URL.Reveal(), "sqlite:")
 }
 
-// Close closes the store.
-func (k *Keyring) Close() error { return k.store.Close() }
-
-// Create creates a key, and its organisation and team if they do not exist.
-func (k *Keyring) Create(ctx context.Context, r access.Record) (MadeKey, error) {
-	id, hidden, text := access.Mint(access.Env(k.cfg.Cell, r.Role))
-	r.ID, r.Digests = id, []access.Digest{k.peppers.Digest(id, hidden)}
-	if err := k.ensure(ctx, r.Org, r.Team); err != nil {
-		return MadeKey{}, err
+// absoluteStore is storeName with the absolute path of an SQLite file.
+func absoluteStore(s config.Store) string {
+	file, sqlite := strings.CutPrefix(storeName(s), "sqlite:")
+	if abs, err := filepath.Abs(file); err == nil && sqlite {
+		file = abs
 	}
-	if err := k.store.CreateKey(ctx, r); err != nil {
-		return MadeKey{}, err
+	if !sqlite {
+		return file
 	}
-	return MadeKey{ID: id, Text: text, Expires: r.Expires}, k.note(ctx, "create-key", "key:"+id)
+	return "sqlite:" + file
 }
 
-// List returns the keys of one organisation, or of all.
-func (k *Keyring) List(ctx context.Context, org string) ([]access.Record, error) {
-	var all []access.Record
-	for {
-		after := ""
-		if len(all) > 0 {
-			after = all[len(all)-1].ID
-		}
-		page, err := k.store.Keys(ctx, store.KeyFilter{Org: org}, after, store.MaxPerPage)
-		if err != nil || len(page) == 0 {
-			return all, err
-		}
-		all = append(all, page...)
-	}
+// sameStore reports whether two results of absoluteStore are the same store.
+func sameStore(a, b string) bool {
+	fileA, sqliteA := strings.CutPrefix(a, "sqlite:")
+	fileB, sqliteB := strings.CutPrefix(b, "sqlite:")
+	return a == b || sqliteA && sqliteB && running.SameFile(fileA, fileB)
 }
 
-// Find returns the key with an id or a name. A name may belong to several keys; then Find
-// returns the one that is not revoked, or an error with the ids.
-func (k *Keyring) Find(ctx context.Context, idOrName string) (access.Record, error) {
-	r, err := k.store.Key(ctx, idOrName)
-	if !errors.Is(err, access.ErrUnknown) {
-		return r, err
-	}
-	named, err := k.named(ctx, idOrName)
-	if err != nil {
-		return r, err
-	}
-	if valid := slices.DeleteFunc(slices.Clone(named), func(r access.Record) bool { return !r.Revoked.IsZero() }); len(valid) > 0 {
-		named = valid
-	}
-	switch len(named) {
-	case 0:
-		return r, fmt.Errorf("there is no key with the id or name %q; 'isogloss keys list' shows them", idOrName)
-	case 1:
-		return named[0], nil
-	}
-	ids := make([]string, len(named))
-	for i, n := range named {
-		ids[i] = n.ID
-	}
-	return r, fmt.Errorf("%d keys have the name %q; write an id: %s", len(ids), idOrName, strings.Join(ids, ", "))
-}
-
-// named returns the keys with a name.
-func (k *Keyring) named(ctx context.Context, name string) ([]access.Record, error) {
-	all, err := k.List(ctx, "")
-	return slices.DeleteFunc(all, func(r access.Record) bool { return r.Name != name }), err
-}
-
-// Revoke revokes a key permanently.
-func (k *Keyring) Revoke(ctx context.Context, idOrName string) (access.Record, error) {
-	r, err := k.Find(ctx, idOrName)
-	if err != nil {
-		return r, err
-	}
-	if r, err = k.store.RevokeKey(ctx, r.ID, time.Now()); err != nil {
-		return r, err
-	}
-	return r, k.note(ctx, "revoke-key", "key:"+r.ID)
-}
-
-// Update changes a key's name, team, expiry, scopes and limits.
-func (k *Keyring) Update(ctx context.Context, idOrName string, edit func(*access.Record) error) (access.Record, error) {
-	r, err := k.Find(ctx, idOrName)
-	if err != nil {
-		return r, err
-	}
-	if !r.Revoked.IsZero() {
-		return r, fmt.Errorf("the key %s is revoked permanently; create another one", r.ID)
-	}
-	if err := edit(&r); err != nil {
-		return r, err
-	}
-	if err := k.ensure(ctx, r.Org, r.Team); err != nil {
-		return r, err
-	}
-	if r, err = k.store.UpdateKey(ctx, r.ID, edit); err != nil {
-		return r, err
-	}
-	return r, k.note(ctx, "update-key", "key:"+r.ID)
-}
-
-// Rotate gives a key a new secret; the old one works for a while.
-func (k *Keyring) Rotate(ctx context.Context, idOrName string, keep time.Duration) (MadeKey, error) {
-	r, err := k.Find(ctx, idOrName)
-	if err != nil {
-		return MadeKey{}, err
-	}
-	hidden, text := access.MintAgain(access.Env(k.cfg.Cell, r.Role), r.ID)
-	if _, err := k.store.RotateKey(ctx, r.ID, k.peppers.Digest(r.ID, hidden), time.Now().Add(keep)); err != nil {
-		return MadeKey{}, err
-	}
-	return MadeKey{ID: r.ID, Text: text, Expires: r.Expires}, k.note(ctx, "rotate-key", "key:"+r.ID)
-}
-
-// ensure creates the organisation and the team of a key if they do not exist.
-func (k *Keyring) ensure(ctx context.Context, org, team string) error {
-	if org == "" {
-		return nil
-	}
-	if err := k.ensureTenant(ctx, Tenant{Org: org, Name: org}); err != nil || team == "" {
-		return err
-	}
-	return k.ensureTenant(ctx, Tenant{Org: org, Team: team, Name: team})
-}
-
-// note writes an audit entry for a change that was made. If that fails, the change
-// stays and the error reports it.
-func (k *Keyring) note(ctx context.Context, action, object string) error {
-	if err := k.store.Audit(ctx, store.Entry{At: time.Now(), Actor: k.actor, Action: action, Object: object, Detail: "allowed"}); err != nil {
-		return fmt.Errorf("the change was made, but its audit entry could not be written: %w", err)
-	}
-	return nil
-}
+// Close closes the store, if this process has opened it.
+func (k *Keyring) Close() error { return k.close() }
 
 // storeName returns the address of a store without its credentials.
 func storeName(s config.Store) string {

@@ -8,6 +8,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/nodes"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
+	"github.com/isogloss-gateway/isogloss/internal/request/capture"
 )
 
 // self describes this process to the operators of all nodes.
@@ -15,7 +16,7 @@ type self struct {
 	id, version string
 	current     *current
 	watcher     *watcher
-	capture     *captureSocket
+	captures    *capture.Hub
 
 	mu     sync.Mutex
 	of     *config.Config // whose text and digest these are
@@ -23,15 +24,15 @@ type self struct {
 	digest string
 }
 
-func newSelf(version string, now *current, w *watcher, c *captureSocket) *self {
-	return &self{id: now.stores.node + "." + rand.Text()[:10], version: version, current: now, watcher: w, capture: c}
+func newSelf(version string, now *current, w *watcher, h *capture.Hub) *self {
+	return &self{id: now.stores.node + "." + rand.Text()[:10], version: version, current: now, watcher: w, captures: h}
 }
 
 // Node returns the state of this process.
 func (s *self) Node() store.Node {
 	_, digest, loaded := s.config()
 	n := store.Node{ID: s.id, Name: s.current.stores.node, Version: s.version, Started: s.current.started, Seen: time.Now(), Config: digest, Loaded: loaded,
-		Captured: s.capture.hub.Active()}
+		Captured: s.captures.Active()}
 	if r := s.watcher.refused.Load(); r != nil {
 		n.Refused = r.At
 	}

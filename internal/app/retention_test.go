@@ -11,12 +11,12 @@ import (
 
 // TestRetention checks that the job follows the configuration in use, with the budgets of identity rules.
 func TestRetention(t *testing.T) {
-	c := &current{cfg: &config.Config{Retention: config.Retention{Requests: 90 * 24 * time.Hour}}}
+	c := &current{cfg: &config.Config{Retention: retention.Policy{Requests: 90 * 24 * time.Hour}}}
 	if got := c.retention(); !reflect.DeepEqual(got, retention.Policy{Requests: 90 * 24 * time.Hour}) {
 		t.Errorf("%+v", got)
 	}
 	c.cfg = &config.Config{ // a reload
-		Retention: config.Retention{Requests: 24 * time.Hour, Hours: 48 * time.Hour},
+		Retention: retention.Policy{Requests: 24 * time.Hour, Hours: 48 * time.Hour},
 		Identity:  []config.Issuer{{Rules: []config.IdentityRule{{Budgets: []config.Budget{{Window: time.Hour}, {Window: 30 * 24 * time.Hour}}}}}},
 	}
 	want := retention.Policy{Requests: 24 * time.Hour, Hours: 48 * time.Hour, Windows: []time.Duration{time.Hour, 30 * 24 * time.Hour}}

@@ -134,7 +134,8 @@ func throughClickHouse(t *testing.T, row usage.Row) usage.Row {
 		body, _ := io.ReadAll(unzipped)
 		switch text := string(body); {
 		case strings.HasPrefix(text, "CREATE"):
-			table = text
+			table += text
+		case strings.HasPrefix(text, "ALTER"):
 		case strings.HasPrefix(text, "SELECT "):
 			names, _, _ := strings.Cut(strings.TrimPrefix(text, "SELECT "), " FROM ")
 			var values []jsontext.Value

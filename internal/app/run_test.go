@@ -53,7 +53,7 @@ func (g *gateway) run(t *testing.T, operator secret.String, key, model string, h
 	return reply{resp.StatusCode, resp.Header, string(text)}
 }
 
-func (k *Keyring) operator(t *testing.T, role access.Role) MadeKey {
+func (k *Keyring) operator(t *testing.T, role access.Role) madeKey {
 	t.Helper()
 	made, err := k.Create(t.Context(), access.Record{Name: "an operator", Role: role, Created: time.Now()})
 	if err != nil {
@@ -96,7 +96,7 @@ func TestRunIsCharged(t *testing.T) {
 
 	// The budget has half a dollar left, and the second request exhausts it.
 	eventually(t, "the budget is exhausted", func() bool { return g.run(t, owner.Text, key.ID, "fast").status != 200 })
-	same := func(what string, key MadeKey, model string) {
+	same := func(what string, key madeKey, model string) {
 		t.Helper()
 		run := g.run(t, owner.Text, key.ID, model)
 		status, body, header := g.try(t, model, key.Text)
@@ -111,7 +111,7 @@ func TestRunIsCharged(t *testing.T) {
 		t.Fatal(err)
 	}
 	same("a model outside of the scope", scoped, "fast")
-	if _, err := keys.Revoke(t.Context(), other.ID); err != nil {
+	if _, err := keys.RevokeKey(t.Context(), other.ID); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the client port knows", func() bool { status, _, _ := g.try(t, "fast", other.Text); return status == 401 })

@@ -163,7 +163,7 @@ func TestDeprovisioning(t *testing.T) {
 			eventually(t, "the key is known", func() bool { return admitted(g, later.Text) })
 		}
 		removed := idp.activate(annID, false)
-		if _, err := keys.Revoke(t.Context(), later.ID); err != nil {
+		if _, err := keys.RevokeKey(t.Context(), later.ID); err != nil {
 			t.Fatal(err)
 		}
 		for i, g := range nodes {
@@ -195,7 +195,7 @@ func TestDeprovisioning(t *testing.T) {
 	idp.create("carl") // again
 	eventually(t, "carl is admitted again", func() bool { return admitted(nodes[0], carl) && admitted(nodes[1], carl) })
 
-	if _, err := keys.Revoke(t.Context(), access.PersonID("acme", testIssuer, "carl")); err != nil { // by an operator
+	if _, err := keys.RevokeKey(t.Context(), access.PersonID("acme", testIssuer, "carl")); err != nil { // by an operator
 		t.Fatal(err)
 	}
 	_, found, _ := idp.send("GET", "/Users?filter="+url.QueryEscape(`externalId eq "carl"`), "")

@@ -20,7 +20,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
-	"github.com/isogloss-gateway/isogloss/internal/targets/limit"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
@@ -71,11 +70,17 @@ func (s *servers) listenData(ctx context.Context, p Process, o *operations) erro
 	base, abort := context.WithCancelCause(context.Background())
 	base = upstream.ServerContext(base)
 	s.abort = abort
-	most := limit.Config(o.cfg.Overload).Connections()
-	s.conns = conns.New(conns.Options{Limit: most, PerAddress: most / 2, Proxies: o.cfg.Proxies, Logger: o.observer.Logger()})
-	s.data = newServer(s.conns.Listen(l), ingress.Public{BasePath: o.cfg.BasePath, Origins: o.cfg.Origins, Proxies: o.cfg.Proxies}.Handler(o.paths().Before(o.gateway)), o.observer)
+	most := o.cfg.Overload.Connections()
+	s.conns = conns.New(conns.Options{Limit: most, PerAddress: most / 2, Proxies: o.cfg.TrustedProxies, Logger: o.observer.Logger()})
+	s.data = newServer(s.conns.Listen(l), ingress.Public{BasePath: o.cfg.BasePath, Origins: o.cfg.CORS.Origins, Proxies: o.cfg.TrustedProxies}.Handler(o.paths().Before(o.gateway)), o.observer)
 	s.data.BaseContext = func(net.Listener) context.Context { return base }
 	s.data.ConnState = s.conns.Note
+	s.data.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: o.cfg.Limits.Streams}
+	if o.cfg.H2C {
+		s.data.Protocols = new(http.Protocols)
+		s.data.Protocols.SetHTTP1(true)
+		s.data.Protocols.SetUnencryptedHTTP2(true)
+	}
 	s.data.TLSConfig, err = publicTLS(o.cfg, certs.NewLeaves(o.observer.Logger(), o.current.signsIn))
 	o.clientURL = s.data.url() + o.cfg.BasePath
 	if sign := o.cfg.SignIn; sign != nil {
@@ -107,13 +112,13 @@ func (s *servers) listenAdmin(ctx context.Context, p Process, o *operations) err
 		if s.data != nil { // its address may be taken
 			s.admin.BaseContext = s.data.BaseContext // operators run requests too
 		}
-		s.admin.TLSConfig, err = certs.New("admin.tls", certs.Files(o.cfg.Admin.TLS), certs.NewLeaves(o.observer.Logger(), nil))
+		s.admin.TLSConfig, err = certs.New("admin.tls", o.cfg.Admin.TLS, certs.NewLeaves(o.observer.Logger(), nil))
 		return err
 	case o.cfg.Admin.Explicit:
-		return fmt.Errorf("admin.listen: %w; %s", err, remedy(err, "admin.listen"))
+		return fmt.Errorf("admin.listen: %w; %s", err, remedy(err, o.settingOf("admin.listen", "ISOGLOSS_ADMIN_LISTEN")))
 	}
 	// The default port is a convenience, not a reason to stay down.
-	o.observer.Logger().Warn("the admin port is not served: its default address cannot be used", "error", err.Error(), "hint", "write another as admin.listen")
+	o.observer.Logger().Warn("the admin port is not served: its default address cannot be used", "error", err.Error(), "hint", "write another as "+o.settingOf("admin.listen", "ISOGLOSS_ADMIN_LISTEN"))
 	return nil
 }
 
@@ -123,7 +128,7 @@ func (s *servers) listenMetrics(ctx context.Context, p Process, o *operations) e
 	}
 	l, err := p.Listen(ctx, "metrics", o.cfg.Metrics.Listen)
 	if err != nil {
-		return fmt.Errorf("metrics.listen: %w; %s", err, remedy(err, "metrics.listen"))
+		return fmt.Errorf("metrics.listen: %w; %s", err, remedy(err, o.settingOf("metrics.listen", "ISOGLOSS_METRICS_LISTEN")))
 	}
 	h := o.metricsHandler()
 	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
@@ -131,6 +136,14 @@ func (s *servers) listenMetrics(ctx context.Context, p Process, o *operations) e
 	}
 	s.metrics = newServer(l, h, o.observer)
 	return nil
+}
+
+// settingOf returns the name of a setting in the file, or of its variable if there is no file.
+func (o *operations) settingOf(key, variable string) string {
+	if o.watcher == nil || o.watcher.options.Config != "" {
+		return key
+	}
+	return variable
 }
 
 // remedy returns advice for an address that could not be opened.

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/isogloss-gateway/isogloss/internal/api/admin"
 	"github.com/isogloss-gateway/isogloss/internal/api/signin"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
+	"github.com/isogloss-gateway/isogloss/internal/edge/local"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -37,9 +39,12 @@ func (c *current) Admit(r *http.Request, token string) (*access.Person, *llm.Err
 	return c.clients.Load().Admit(r, token)
 }
 
-// Operator implements admin.Operators with the configuration in use. A browser has a session, other
-// clients a key or a token.
+// Operator implements admin.Operators with the configuration in use. A command on this machine is known by
+// the socket that it uses, a browser has a session, other clients a key or a token.
 func (c *current) Operator(r *http.Request) (access.Record, *llm.Error) {
+	if uid, ok := local.UID(r.Context()); ok {
+		return admin.LocalOwner(uid), nil
+	}
 	if s := c.signIn.Load(); r.Header.Get("Authorization") == "" && s.HasSession(r) {
 		return s.Operator(r)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/billing"
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
+	"github.com/isogloss-gateway/isogloss/internal/money/refusals"
 	"github.com/isogloss-gateway/isogloss/internal/money/spool"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
@@ -55,6 +56,8 @@ type stores struct {
 	sink      spool.Sink   // of the spool: the store, or a log of usage events
 	spent     quota.Ledger // of the limits
 	requests  admin.Ledger // of the admin API: the store, or ClickHouse
+	refusals  *refusals.Recorder
+	refused   refusals.Sink // of the recorder: the store, or a log of refusals
 	responses *cache.Cache
 	once      *cache.Once
 	shut      []func()       // close functions of the stores' backends
@@ -107,7 +110,7 @@ func (s *stores) openStore(cfg *config.Config, observer *observe.Observer) (err 
 	if s.store, err = store.Open(context.Background(), cfg.Store.URL.Reveal(), store.Options{Migrate: true, Logger: logger, Thresholds: cfg.Alerts.Thresholds}); err != nil {
 		return err
 	}
-	if s.spool, err = spool.Open(spool.Options{Dir: filepath.Join(cfg.Data, "spool"), Node: s.node, Logger: logger, MaxBytes: cfg.Usage.Spool}); err != nil {
+	if s.spool, err = spool.Open(spool.Options{Dir: filepath.Join(cfg.Data, "spool"), Node: s.node, Logger: logger, MaxBytes: cfg.Usage.Spool()}); err != nil {
 		return err
 	}
 	if err := s.openUsage(cfg); err != nil {
@@ -131,21 +134,38 @@ func (s *stores) openStore(cfg *config.Config, observer *observe.Observer) (err 
 	}
 	s.keys = access.NewDirectory(access.DirectoryOptions{Source: s.feed, Peppers: s.peppers, Snapshot: filepath.Join(cfg.Data, "keys.snapshot"),
 		Stale: cfg.Store.Stale, Logger: logger})
+	s.refusals = refusals.New(refusals.Options{Folder: cfg.Data, Node: s.node, Log: s.spool.Name(), Owner: s.owner, Logger: logger})
 	return s.openResponses(cfg)
+}
+
+// owner returns whose a key is.
+func (s *stores) owner(id string) (refusals.Owner, bool) {
+	r, known := s.keys.Owner(id)
+	o := refusals.Owner{Org: r.Org, Team: r.Team}
+	if access.IsPerson(r.ID) {
+		o.Person = r.Name
+	}
+	return o, known
 }
 
 // openUsage opens what usage configures. Without it the store has everything.
 func (s *stores) openUsage(cfg *config.Config) error {
-	s.sink, s.spent, s.requests = s.store, s.store, s.store
-	if cfg.Usage.Sink() == nil {
+	s.sink, s.spent, s.requests, s.refused = s.store, s.store, s.store, s.store
+	if cfg.Usage.Sink == nil {
 		return nil
 	}
-	sink, shut, err := usagesetup.Sink(&cfg.Usage, s.store, s.peppers)
+	sink, shut, err := usagesetup.Sink(cfg.Usage.Sink, s.store, s.peppers)
 	if err != nil {
 		return err
 	}
 	s.shut = append(s.shut, shut)
 	s.sink, s.spent = sink, usagesetup.Spent{Store: s.store}
+	refused, shut, err := usagesetup.Refusals(cfg.Usage.Sink, s.node, s.peppers)
+	if err != nil {
+		return err
+	}
+	s.shut = append(s.shut, shut)
+	s.refused = refused
 	if h := cfg.Usage.ClickHouse; h != nil {
 		d, err := usagesetup.ClickHouse(h)
 		if err != nil {
@@ -235,6 +255,7 @@ func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, now *curr
 		keep(func() { s.quotas.Run(ctx) })
 		keep(func() { gateway.Owners.Run(ctx, s.store, observer.Logger()) })
 		keep(func() { s.spool.Drain(ctx, s.sink, s.quotas) })
+		keep(func() { s.refusals.Run(ctx, s.refused) })
 		keep(func() { nodes.Run(ctx, s.store, me, observer.Logger()) })
 		keep(func() { s.retention.Run(ctx) })
 		if now.people != nil {
@@ -280,9 +301,10 @@ func (s *stores) join(state *relay.State, cfg *config.Config, prices *usage.Book
 	}
 	state.SaltKey, _ = s.peppers.Derive("prefix cache") // fails only without a pepper
 	state.Shared = s.keys.Shared
-	labels := usage.LabelRules{Keys: cfg.Tags.Keys, Users: usage.UserRule(cfg.Tags.Users)}
+	labels := cfg.Tags
 	labels.Secret, _ = s.peppers.Derive("end users")
-	state.Books = relay.Books{Books: billing.Books{Node: s.node, Prices: prices, Ledger: s.spool, Quotas: s.quotas, Unrecorded: billing.Unrecorded(cfg.Store.DiskFull), Labels: labels}, Stores: replay.Stores{Responses: s.responses, Once: s.once}}
+	state.Books = relay.Books{Books: billing.Books{Node: s.node, Prices: prices, Ledger: s.spool, Quotas: s.quotas, CountsInMemory: s.redis == nil, Unrecorded: billing.Unrecorded(cfg.Store.DiskFull), Labels: labels, Refusals: s.refusals},
+		Stores: replay.Stores{Responses: s.responses, Once: s.once}}
 }
 
 // close closes all stores, the ledger last. No request is open at this point.

@@ -16,9 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/api/admin"
 	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
@@ -81,7 +83,24 @@ func keyringOf(t *testing.T, configuration string) *Keyring {
 	return k
 }
 
-func (k *Keyring) must(t *testing.T, limit quota.Limit) MadeKey {
+// madeKey is a new key.
+type madeKey struct {
+	ID   string
+	Text secret.String
+}
+
+// Create creates a key like a record, as `isogloss keys create` does.
+func (k *Keyring) Create(ctx context.Context, r access.Record) (madeKey, error) {
+	budgets := []admin.Budget{}
+	for _, b := range r.Limit.Budgets() {
+		budgets = append(budgets, admin.Budget{Budget: b.Amount.Decimal(), Window: int64(b.Window / time.Second)})
+	}
+	limits := admin.LimitsChange{Requests: &r.Limit.Requests, Tokens: &r.Limit.Tokens, Concurrency: &r.Limit.Concurrency, Budgets: &budgets}
+	made, err := k.CreateKey(ctx, admin.KeyBody{Name: r.Name, Org: r.Org, Team: r.Team, Role: string(r.Role), Models: r.Models, Endpoints: r.Endpoints, Limits: &limits})
+	return madeKey{made.Key.ID, secret.String(made.Text)}, err
+}
+
+func (k *Keyring) must(t *testing.T, limit quota.Limit) madeKey {
 	t.Helper()
 	made, err := k.Create(t.Context(), access.Record{Name: "a key", Org: "o1", Team: "t1", Models: []string{"*"}, Created: time.Now(), Limit: limit})
 	if err != nil {
@@ -160,12 +179,19 @@ func TestStoreOutlivesTheProcess(t *testing.T) {
 	}
 	g.wait(t)
 
-	byKey := map[string]int{}
+	byKey, refused := map[string]int{}, map[string]int{}
 	for _, r := range rowsOf(t, data) {
+		if r.Outcome == usage.Refused {
+			refused[r.Key]++
+			continue
+		}
 		byKey[r.Key]++
 		if r.Node != "n1" || r.Outcome != usage.Answered || r.Cost == nil || *r.Cost != usage.Dollar || r.Target != "up/real" || r.Model != "fast" {
 			t.Errorf("%+v", r)
 		}
+	}
+	if refused[poor.ID] != 1 || len(refused) != 1 {
+		t.Errorf("refused rows by key: %v", refused)
 	}
 	if byKey[poor.ID] != 2 || byKey[rich.ID] != 1 || byKey[""] != 1 || len(byKey) != 3 {
 		t.Errorf("rows by key: %v", byKey)
@@ -206,7 +232,7 @@ func TestSeveralBudgets(t *testing.T) {
 	up.Answer(expensive)
 	configuration := stored(up, data, "sqlite", fmt.Sprintf("alerts: { url: %q, secret: whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=, thresholds: [60, 80] }\n", hook.URL))
 	var limit quota.Limit
-	if err := limit.SetBudgets([]Budget{{Amount: 5 * usage.Dollar, Window: 720 * time.Hour}, {Amount: 3 * usage.Dollar / 2, Window: 24 * time.Hour}}); err != nil {
+	if err := limit.SetBudgets([]budget.Budget{{Amount: 5 * usage.Dollar, Window: 720 * time.Hour}, {Amount: 3 * usage.Dollar / 2, Window: 24 * time.Hour}}); err != nil {
 		t.Fatal(err)
 	}
 	made := keyringOf(t, configuration).must(t, limit)
@@ -248,7 +274,7 @@ func TestKeysChangeWhileItRuns(t *testing.T) {
 	made := keys.must(t, quota.Limit{})
 	g.want(t, "fast", made.Text, 200, "choices") // an unknown key is looked up in the store
 
-	if _, err := keys.Revoke(t.Context(), made.ID); err != nil {
+	if _, err := keys.RevokeKey(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the key is refused", func() bool {

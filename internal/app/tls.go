@@ -15,9 +15,9 @@ import (
 func publicTLS(cfg *config.Config, seen *certs.Leaves) (*tls.Config, error) {
 	if a := cfg.ACME; len(a.Domains) > 0 {
 		a.Storage = cmp.Or(a.Storage, filepath.Join(cfg.Data, "acme"))
-		return certs.NewACME(certs.ACME(a), seen)
+		return certs.NewACME(a, seen)
 	}
-	return certs.New("tls", certs.Files(cfg.TLS), seen)
+	return certs.New("tls", cfg.TLS, seen)
 }
 
 // serve serves the listener, over TLS if the server has a certificate.

@@ -9,6 +9,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/ledger/clickhouse"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog/kafka"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog/nats"
 	"github.com/isogloss-gateway/isogloss/internal/money/spool"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 )
@@ -27,11 +29,11 @@ func TestUsageIsOptional(t *testing.T) {
 
 // TestUsageSink checks that a log and ClickHouse replace the store, and that a start does not wait for them.
 func TestUsageSink(t *testing.T) {
-	for name, u := range map[string]config.Usage{
-		"kafka": {Kafka: &config.Broker{Servers: []string{"127.0.0.1:1"}, Name: "t", Partitions: 1}},
-		"nats":  {NATS: &config.Broker{Servers: []string{"nats://127.0.0.1:1"}, Name: "t", Partitions: 1}},
+	for name, sink := range map[string]config.Sink{
+		"kafka": {Kafka: &kafka.Settings{Brokers: []string{"127.0.0.1:1"}, Topic: "t", Partitions: 1}},
+		"nats":  {NATS: &nats.Settings{Servers: []string{"nats://127.0.0.1:1"}, Stream: "t", Partitions: 1}},
 	} {
-		u.ClickHouse = &config.ClickHouse{URL: "http://127.0.0.1:1"}
+		u := config.Usage{Sink: &sink, ClickHouse: &clickhouse.Settings{URL: "http://127.0.0.1:1"}}
 		s := &stores{store: &store.Store{}, peppers: peppersOf(t)}
 		if err := s.openUsage(&config.Config{Usage: u}); err != nil {
 			t.Fatal(err)
@@ -46,7 +48,7 @@ func TestUsageSink(t *testing.T) {
 		}
 	}
 	s := &stores{store: &store.Store{}, peppers: peppersOf(t)}
-	if err := s.openUsage(&config.Config{Usage: config.Usage{Kafka: &config.Broker{Servers: []string{"127.0.0.1:1"}, TLS: true, CA: "nowhere"}}}); err == nil {
+	if err := s.openUsage(&config.Config{Usage: config.Usage{Sink: &config.Sink{Kafka: &kafka.Settings{Brokers: []string{"127.0.0.1:1"}, TLS: true, CA: "nowhere"}}}}); err == nil {
 		t.Error("a missing file of certificates is accepted")
 	}
 }

@@ -115,7 +115,7 @@ func (w *watcher) reload() error {
 	w.refused.Store(nil)
 	logger.Info("configuration loaded", "models", len(cfg.Models), "providers", len(cfg.Providers))
 	warnOldPrices(logger, cfg)
-	if keys := cfg.StartsOtherwise(w.first); keys != nil {
+	if keys := cfg.StartsOtherwise(&w.first.Listing); keys != nil {
 		logger.Warn("changed settings take effect at the next start", "settings", keys)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/app/draft"
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/targets/balance"
 	"github.com/isogloss-gateway/isogloss/internal/targets/discover"
@@ -31,8 +31,8 @@ func newDiscovery(cfg *config.Config, logger *slog.Logger) (*discover.Discovery,
 	var sources []discover.Source
 	var gateways *discover.Gateways
 	if len(d.Etcd.Endpoints) > 0 {
-		o := discover.EtcdOptions{Endpoints: d.Etcd.Endpoints, Prefix: d.Etcd.Prefix, Username: d.Etcd.Username, Password: d.Etcd.Password,
-			CA: d.Etcd.CA, Cert: d.Etcd.Cert, Key: d.Etcd.Key, Logger: logger}
+		o := d.Etcd
+		o.Logger = logger
 		source, err := discover.Etcd(o)
 		if err != nil {
 			return nil, err
@@ -46,11 +46,7 @@ func newDiscovery(cfg *config.Config, logger *slog.Logger) (*discover.Discovery,
 		sources = append(sources, discover.File(d.File))
 	}
 	if len(d.DNS) > 0 {
-		names := make([]discover.Name, len(d.DNS))
-		for i, n := range d.DNS {
-			names[i] = discover.Name{Name: n.Name, Port: n.Port, Model: n.Model, Protocol: n.Protocol}
-		}
-		source, err := discover.DNS(discover.DNSOptions{Names: names, Logger: logger})
+		source, err := discover.DNS(discover.DNSOptions{Names: d.DNS, Logger: logger})
 		if err != nil {
 			return nil, err
 		}
@@ -64,28 +60,24 @@ func newDiscovery(cfg *config.Config, logger *slog.Logger) (*discover.Discovery,
 }
 
 // withEngines returns the configuration of the environment with the discovery of engines on
-// this machine. If the environment has no provider, at least one engine must run at start-up,
-// because a gateway without models is usually a mistake.
-func withEngines(env func(string) (string, bool), overrides []config.Override) (*config.Config, error) {
+// this machine. If the environment has no provider, the gateway waits for an engine.
+func withEngines(env func(string) (string, bool), overrides []settings.Override) (*config.Config, error) {
 	cfg, err := config.FromEnvironment(env, overrides...)
 	var nobody *config.NobodyError
 	if err != nil && !errors.As(err, &nobody) {
 		return nil, err
 	}
-	not, chosen := "", slices.ContainsFunc(overrides, func(o config.Override) bool { return o.Key == "listen" })
+	not, chosen := "", slices.ContainsFunc(overrides, func(o settings.Override) bool { return o.Key == "listen" })
 	if chosen {
 		not = cfg.Listen
 	}
 	found := discover.LookLocally(context.Background(), discover.LocalOptions{Not: not})
 	if !chosen && slices.ContainsFunc(found, func(w discover.Worker) bool { return strings.HasPrefix(w.URL, "http://"+cfg.Listen+"/") }) {
-		beside := config.Override{Source: "engine on " + cfg.Listen, Key: "listen", Value: draft.BesideEngine}
+		beside := settings.Override{Source: "engine on " + cfg.Listen, Key: "listen", Value: draft.BesideEngine}
 		cfg, err = config.FromEnvironment(env, append(slices.Clone(overrides), beside)...)
 		if err != nil && !errors.As(err, &nobody) {
 			return nil, err
 		}
-	}
-	if nobody != nil && len(found) == 0 {
-		return nil, fmt.Errorf("%w; or start an engine: none was found of %s", nobody, draft.EngineNames())
 	}
 	cfg.Discover.Local = true
 	cfg.Discover.Networks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}

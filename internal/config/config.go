@@ -1,317 +1,151 @@
 package config
 
 import (
-	"fmt"
-	"io"
 	"log/slog"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/base/secret"
-	"github.com/isogloss-gateway/isogloss/internal/targets/params"
+	"github.com/isogloss-gateway/isogloss/internal/api/agentapi"
+	"github.com/isogloss-gateway/isogloss/internal/base/observe"
+	"github.com/isogloss-gateway/isogloss/internal/base/redis"
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
+	"github.com/isogloss-gateway/isogloss/internal/edge/certs"
+	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/alerts"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/retention"
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+	"github.com/isogloss-gateway/isogloss/internal/people/access"
+	"github.com/isogloss-gateway/isogloss/internal/request/cache"
+	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
+	"github.com/isogloss-gateway/isogloss/internal/targets/discover"
+	"github.com/isogloss-gateway/isogloss/internal/targets/limit"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 )
 
-// Config is a checked configuration with all defaults set. It is immutable.
+// Config is the whole configuration. A value may contain `${VAR}`, which is replaced
+// by that environment variable, `${VAR:-text}`, which falls back to `text` if the
+// variable is unset or empty, or `${FILE:path}`, which is replaced by the contents of
+// that file. Write `$$` for a dollar sign. Relative paths are relative to the folder of
+// the configuration file.
 type Config struct {
-	Listen    string // host:port of the gateway
-	TLS       TLS
-	ACME      ACME
-	BasePath  string         // of client paths, without a slash at its end; empty is none
-	Origins   []string       // that browsers may call from
-	Proxies   []netip.Prefix // whose X-Forwarded-For is believed
-	Admin     Admin
-	Metrics   Metrics
-	Shutdown  Shutdown
-	Keys      []Key // client keys in the file
-	Identity  []Issuer
-	SignIn    *SignIn // nil: none
+	// Address for clients, as host:port. An address other than loopback requires
+	// keys, identity or a store.
+	Listen string `key:"listen" default:"127.0.0.1:8080" restart:"yes" example:"0.0.0.0:8080"`
+	// Certificate of the client port. Without it and without acme the port is plain
+	// HTTP.
+	TLS certs.Files `key:"tls" restart:"yes"`
+	// Certificate of the client port from an ACME authority, instead of tls.
+	ACME certs.ACME `key:"acme" restart:"yes"`
+	// Path prefix of all client paths, for a reverse proxy that does not remove it.
+	// Probes are served with and without it.
+	BasePath string `key:"base_path" restart:"yes" example:"/llm"`
+	// Serve HTTP/2 on the client port without TLS too, for a proxy in front that speaks it
+	// (h2c, with prior knowledge). The default is false: such connections are refused.
+	H2C bool `key:"h2c" restart:"yes" example:"true"`
+	// Requests from web pages of other origins. Refused by default.
+	CORS ingress.CORS `key:"cors" restart:"yes"`
+	// Networks of reverse proxies. If a request comes from one of them, the client's
+	// address is the last one in X-Forwarded-For that is not such a proxy. Keys with
+	// networks are checked against it. None by default.
+	TrustedProxies []netip.Prefix `key:"trusted_proxies" restart:"yes" example:"[10.0.0.0/8]"`
+	// The admin port: metrics and the admin API.
+	Admin Admin `key:"admin" restart:"yes"`
+	// A second port for metrics and probes.
+	Metrics observe.MetricSettings `key:"metrics" restart:"yes"`
+	// How the gateway stops on SIGTERM and SIGINT.
+	Shutdown Shutdown `key:"shutdown" restart:"yes"`
+	// Client keys, each of at least 16 characters. An entry is the key itself or a
+	// mapping. Without keys and store, requests need no key and the gateway listens
+	// on loopback only.
+	Keys []access.Key `key:"keys" example:"[\"${TEAM_KEY}\"]"`
+	// Identity providers. Their tokens admit people and workloads without keys.
+	IdentitySettings identityFile `key:"identity"`
+	// Upstreams, each under a name of your choice.
+	ProviderSettings settings.Table[providerFile] `key:"providers"`
+	// Models, under the names that clients use. A name that ends in `*` matches
+	// every model with that prefix.
+	ModelSettings settings.Table[modelFile] `key:"models"`
+	// Time limits of a request. A provider or a model can override them.
+	Timeouts provider.Timeouts `key:"timeouts"`
+	// Retries and failover.
+	Retries exchange.Retries `key:"retries"`
+	// Limits on concurrent requests.
+	Overload limit.Config `key:"overload"`
+	// Limits on memory.
+	Limits exchange.Limits `key:"limits"`
+	// Interval of comment lines on an idle stream, which keep proxies from closing
+	// it. The default, 0, turns them off. A translated Messages stream that has begun has a
+	// ping every 15 seconds in any case.
+	KeepAlive time.Duration `key:"keep_alive" example:"15s"`
+	// How to translate a request that the upstream's dialect cannot express exactly.
+	// With default, the gateway refuses what would change the meaning and
+	// approximates or drops the rest. With strict, it refuses any loss. With loose,
+	// it drops whatever it can. The header Isogloss-Fidelity reports the result. A
+	// client can choose for one request with the header Isogloss-Fidelity-Mode.
+	Fidelity string `key:"fidelity" default:"default" enum:"strict,default,loose" example:"strict"`
+	// Rules about what models accept, used for translated requests. The first
+	// matching rule applies. These come before the built-in rules.
+	GateSettings []gateFile `key:"gates"`
+	// Unique name of this node among several. The default is the host name.
+	Node string `key:"node" pattern:"^[A-Za-z0-9._-]{0,64}$" form:"a name of up to 64 letters, digits, \".\", \"-\" and \"_\"" restart:"yes" example:"gw-1"`
+	// Zone in which this node runs, such as an availability zone. Discovered workers of
+	// the same zone are tried before others. By default zones do not matter.
+	Zone string `key:"zone" pattern:"^[A-Za-z0-9._-]{0,64}$" form:"a name of up to 64 letters, digits, \".\", \"-\" and \"_\"" example:"eu-west-1a"`
+	// Cell that this node belongs to: 1 to 16 lower-case letters. New keys have it in
+	// their text (`gw_CELL_…`), by which a router sends their requests here. By default
+	// there are no cells.
+	Cell string `key:"cell" pattern:"^[a-z]{0,16}$" form:"a name of 1 to 16 lower-case letters other than live and admin, which other keys have" restart:"yes" example:"eu"`
+	// Folder for the SQLite file, the spool, snapshots of keys and workers, and the
+	// pepper. The gateway creates it when needed. Processes of one node share it;
+	// nodes do not.
+	Data string `key:"data" default:"isogloss-data" is:"file" restart:"yes" example:"/var/lib/isogloss"`
+	// Database for client keys and the ledger. With it every request needs a key.
+	// Without it the gateway writes nothing to disk.
+	Store Store `key:"store" restart:"yes"`
+	// Shared limits of several gateways. By default limits are in memory and apply
+	// to one gateway.
+	Redis redis.Settings `key:"redis" restart:"yes"`
+	// Token prices, in addition to the built-in ones.
+	Prices usage.Prices `key:"prices"`
+	// A webhook that is called when the spending of a budget passes a threshold. It
+	// requires a store, and the same settings on all gateways.
+	Alerts alerts.Settings `key:"alerts" restart:"yes"`
+	// How long the store keeps requests and their sums. It keeps everything by default.
+	Retention retention.Policy `key:"retention"`
+	// What the ledger records of the tags and end users that clients send. It requires
+	// a store.
+	Tags usage.LabelRules `key:"tags"`
+	// Usage events in Kafka or NATS JetStream and requests in ClickHouse, for fleets that
+	// one PostgreSQL cannot follow. Off by default.
+	Usage Usage `key:"usage" restart:"yes"`
+	// Cache of responses to deterministic requests. Off by default.
+	Cache cache.Settings `key:"cache" restart:"yes"`
+	// Sources of workers. Their models are served under the names that they
+	// register. The target `discovered/NAME` stands for all workers of that name.
+	Discover discover.Settings `key:"discover" restart:"yes"`
+	// Log level and format.
+	Log observe.LogSettings `key:"log" restart:"yes"`
+	// OpenTelemetry traces.
+	Traces observe.TraceSettings `key:"traces" restart:"yes"`
+	// OpenTelemetry data of coding agents, such as Claude Code, which send it to the
+	// gateway.
+	Telemetry agentapi.Telemetry `key:"telemetry" restart:"yes"`
+
+	// What the tables and lists above, which are nil afterwards, become.
 	Providers []*provider.Provider
 	Models    []Model
-	Timeouts  provider.Timeouts // the file's own; a Target's are already resolved
-	Retries   Retries
-	Overload  Overload
-	Limits    Limits
-	KeepAlive time.Duration // between comment lines on an idle stream; 0 is off
-	Fidelity  string        // "strict", "default" or "loose"
 	Gates     []provider.Gate
-	Node      string // empty is the host's name
-	Zone      string // empty: zones do not matter
-	Cell      string // in the text of new keys; empty: none
-	Data      string // the folder for what outlives the process
-	Store     Store
-	Redis     Redis
-	Prices    Prices
-	Alerts    Alerts
-	Retention Retention
-	Tags      Tags
-	Usage     Usage
-	Cache     Cache
-	Discover  Discover
-	Log       Log
-	Traces    Traces
-	Telemetry Telemetry
+	Identity  []Issuer
+	SignIn    *SignIn // nil: none
 
-	Settings    []Setting // where each setting comes from
-	SettingsCut bool      // there are more of them
-	values      []value
-	starts      map[string]secret.String // the whole texts of settings that are applied only at start-up
+	settings.Listing
+	alone   bool // a configuration without providers and models is complete
+	isPlace bool // it is that of a Place, which has no other settings
 }
-
-// Format prints String for every verb. The value receiver leaves no way past it.
-func (c Config) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(c.String())) }
 
 // LogValue gives slog a summary; the whole may be long.
 func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("listen", c.Listen), slog.String("admin", c.Admin.Listen), slog.Int("keys", len(c.Keys)),
 		slog.Int("providers", len(c.Providers)), slog.Int("models", len(c.Models)))
-}
-
-// Admin is the admin port: metrics and the admin API.
-type Admin struct {
-	Listen   string
-	Explicit bool // set in the file, so a port in use is an error
-	Open     bool // other machines can reach it
-	TLS      TLS
-}
-
-// TLS is a certificate of a port. Its zero value means plain HTTP.
-type TLS struct {
-	Cert, Key  string // files
-	ClientCA   string // file; empty: clients need no certificate
-	MinVersion uint16 // of crypto/tls
-}
-
-// ACME is the authority of the client port's certificate. Without domains there is none.
-type ACME struct {
-	Domains   []string
-	Email     string
-	Directory string // URL; empty is Let's Encrypt
-	CA        string // file; empty is the system's
-	Storage   string // folder; empty is in the data folder
-}
-
-// Key is a client key of the file.
-type Key struct {
-	Secret      secret.String
-	Criticality string // "critical", "normal" or "sheddable"
-	Concurrency int    // 0 is Overload's
-}
-
-// Shutdown is how long a stopping process serves.
-type Shutdown struct {
-	Notice time.Duration // from failing readiness to the closed port
-	Drain  time.Duration // for requests that are open then
-}
-
-// Retries limits the attempts of a request.
-type Retries struct {
-	Attempts int
-}
-
-// Overload limits concurrent requests. See overloadFile for the meaning of 0.
-type Overload struct {
-	Requests, PerKey, PerTarget int
-	Queue                       int
-	Wait                        time.Duration
-	Adaptive                    bool
-	Memory                      int64
-}
-
-// Hedge configures hedging. A Percentile of 0 turns it off.
-type Hedge struct {
-	Percentile, Share float64
-}
-
-// Model is a model name for clients and its targets. A Name that ends in "*" is a prefix
-// pattern; a "*" in a target's model then stands for the rest.
-type Model struct {
-	Name     string
-	OwnedBy  string // owned_by in lists of models
-	Targets  []Target
-	Balance  string
-	Hedge    Hedge
-	Continue bool
-	Params   *params.Set // nil: none
-}
-
-// Target is one model of one provider, or all discovered workers of a model.
-type Target struct {
-	Provider *provider.Provider // nil for discovered workers
-	Model    string
-	Weight   int               // 1 or more
-	Timeouts provider.Timeouts // the model's, else the provider's, else the file's
-}
-
-// String is the target as operators write it.
-func (t Target) String() string {
-	if t.Provider == nil {
-		return Discovered + "/" + t.Model
-	}
-	return t.Provider.Name + "/" + t.Model
-}
-
-// Limits holds memory limits in bytes.
-type Limits struct {
-	Body   int64 // a request's body
-	Event  int64 // one server-sent event
-	Answer int64 // a non-streaming response
-
-	// Conversations limits the conversation store; 0 turns it off.
-	Conversations int64
-}
-
-// Log configures the log.
-type Log struct {
-	Level    slog.Level
-	Format   string // "auto", "json" or "text"
-	Rate     int    // lines of ordinary exchanges per second; 0 is no maximum
-	Slow     time.Duration
-	Endpoint string // of a collector; empty is none
-}
-
-// Metrics configures the metrics.
-type Metrics struct {
-	Listen   string // host:port of the metrics listener; empty is none
-	ByKey    string // "off", "top" or "all"
-	Top      int
-	Endpoint string // of a collector; empty is none
-	Every    time.Duration
-}
-
-// Traces is where spans are sent. An empty Endpoint is off.
-type Traces struct {
-	Endpoint string  // URL of an OTLP/HTTP collector
-	Sample   float64 // share of requests, 0 to 1
-}
-
-// Telemetry is where the telemetry of clients is sent. An empty Endpoint is nowhere.
-type Telemetry struct{ Endpoint string }
-
-// maxFile is the maximum size of the file, far above a table of 100,000 models.
-const maxFile = 64 << 20
-
-// Load reads the file at path. env looks up environment variables like os.LookupEnv. The
-// overrides replace settings of the file, the later ones those before them.
-func Load(path string, env func(string) (string, bool), overrides ...Override) (*Config, error) {
-	f, err := os.Open(path) //nolint:gosec // the operator names the file
-	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
-	}
-	defer func() { _ = f.Close() }() // only read from
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
-	}
-	return Parse(path, data, env, overrides...)
-}
-
-// Parse reads a configuration. The name is used in messages, and relative paths are
-// relative to its folder. The error is a *Problems with all errors.
-func Parse(name string, data []byte, env func(string) (string, bool), overrides ...Override) (*Config, error) {
-	ps := &Problems{file: name}
-	dir := filepath.Dir(name)
-	root := parseYAML(data, variableReader{env: env, dir: dir}, ps)
-	if root == nil {
-		return nil, ps.err()
-	}
-	raw := decodeFile(root, dir, overrides, ps)
-	raw.env = env
-	c := raw.resolve(ps)
-	if err := ps.err(); err != nil {
-		return nil, err
-	}
-	c.list(raw, root)
-	return c, nil
-}
-
-// decodeFile decodes the tree with the overrides into the structs of file.go.
-func decodeFile(root *node, dir string, overrides []Override, ps *Problems) *file {
-	raw := defaultFile()
-	raw.dir = dir
-	for _, o := range overrides {
-		root.override(o)
-	}
-	decode(root, &raw, ps)
-	return &raw
-}
-
-// FromEnvironment returns the configuration without a file: every preset whose key is
-// in the environment becomes a provider of that name, and its models are served as
-// NAME/*. If there is none, the error is a *NobodyError and the configuration has no
-// provider.
-func FromEnvironment(env func(string) (string, bool), overrides ...Override) (*Config, error) {
-	var wanted []string
-	found := slices.Clone(overrides)
-	for _, preset := range provider.Catalog() {
-		if preset.EnvKey == "" || preset.BaseURL == "" {
-			continue
-		}
-		wanted = append(wanted, preset.EnvKey)
-		key, _ := env(preset.EnvKey)
-		if key = strings.TrimSpace(key); key == "" {
-			continue
-		}
-		for _, o := range []Override{
-			{Key: "providers." + preset.Name + ".preset", Value: preset.Name},
-			{Key: "providers." + preset.Name + ".api_key", Value: key},
-			{Key: "models." + preset.Name + "/*.targets", Value: preset.Name + "/*"},
-		} {
-			o.Source = preset.EnvKey
-			found = append(found, o)
-		}
-	}
-	ps := &Problems{}
-	root := &node{kind: mapping}
-	raw := decodeFile(root, "", found, ps)
-	raw.env = env
-	resolve := raw.resolve
-	if len(found) == len(overrides) {
-		resolve = raw.resolveOwn
-	}
-	c := resolve(ps)
-	if err := ps.err(); err != nil {
-		return nil, err
-	}
-	c.list(raw, root)
-	if len(c.Providers) == 0 {
-		return c, &NobodyError{Wanted: wanted}
-	}
-	return c, nil
-}
-
-// NobodyError is the error of an environment without a key of any provider.
-type NobodyError struct{ Wanted []string }
-
-// Error returns the message with the variables to set.
-func (e *NobodyError) Error() string {
-	return "no provider: write a configuration file, or set one of " + strings.Join(e.Wanted, ", ")
-}
-
-// Default is the configuration of an empty file; it has no provider and no model.
-func Default() *Config {
-	raw := defaultFile()
-	return raw.resolveOwn(&Problems{})
-}
-
-// StartsOtherwise returns the keys of the settings in which two configurations differ and which are applied only at
-// start-up.
-func (c *Config) StartsOtherwise(from *Config) (keys []string) {
-	for key, text := range c.starts {
-		if text != from.starts[key] {
-			keys = append(keys, key)
-		}
-	}
-	for key := range from.starts {
-		if _, both := c.starts[key]; !both {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -82,7 +82,7 @@ func unusual(lines, usual []string) []byte {
 // dump prints the fields of a value that are set, those of a struct on a line. Of a provider below a target it prints
 // the name.
 func dump(path string, v reflect.Value) (lines []string) {
-	if v.IsZero() || path == ".Settings" {
+	if v.IsZero() || path == ".Listing" {
 		return nil
 	}
 	switch x := v.Interface().(type) {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 )
 
 // TestFileVariable checks that ${FILE:path} is the contents of a file beside the
@@ -33,7 +35,7 @@ func TestFileVariable(t *testing.T) {
 	}
 	for path, want := range map[string]string{"none": "create it", "binary": "UTF-8", "large": "64 KiB"} {
 		_, err := load(path)
-		var mistakes *Problems
+		var mistakes *settings.Problems
 		if !errors.As(err, &mistakes) || len(mistakes.List) != 1 || mistakes.List[0].Line != 2 || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want line 2 and %q", path, err, want)
 		}

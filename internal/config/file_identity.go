@@ -1,10 +1,15 @@
 package config
 
-import "github.com/isogloss-gateway/isogloss/internal/base/secret"
+import (
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
+)
 
 // identityFile is the sign-in of people and workloads with tokens of identity providers.
 type identityFile struct {
-	at
+	settings.At
 	// Identity providers whose tokens are accepted instead of keys.
 	Issuers []issuerFile `key:"issuers"`
 	// Sign-in in the browser, for command-line clients such as Claude Code and
@@ -14,7 +19,7 @@ type identityFile struct {
 
 // signInFile is the gateway as a client of an identity provider.
 type signInFile struct {
-	at
+	settings.At
 	// URL of the client port, as people reach it. The identity provider must accept its
 	// path `/oauth/callback` as a redirect address.
 	URL string `key:"url" example:"https://gateway.example.com"`
@@ -33,18 +38,14 @@ type signInFile struct {
 	Scopes []string `key:"scopes" example:"[openid, email, offline_access]"`
 	// Which token clients get. The default is access_token. Choose id_token for a
 	// provider whose access tokens are not signed JWTs, such as Google.
-	Token tokenName `key:"token" example:"id_token"`
+	Token string `key:"token" enum:"access_token,id_token" example:"id_token"`
 	// Text that Claude Code shows before the sign-in, of at most 500 characters.
-	Notice string `key:"notice" example:"For employees of Example Inc."`
+	Notice string `key:"notice" maxLength:"500" example:"For employees of Example Inc."`
 }
-
-type tokenName string
-
-func (tokenName) options() []string { return []string{"access_token", "id_token"} }
 
 // issuerFile is an OpenID Connect provider, or another issuer of signed JWTs.
 type issuerFile struct {
-	at
+	settings.At
 	// The issuer, exactly as in the claim `iss` of its tokens. Unless jwks is set, the
 	// keys are found through its discovery document.
 	Issuer string `key:"issuer" example:"https://idp.example.com/realms/main"`
@@ -55,7 +56,7 @@ type issuerFile struct {
 	// URL or file of the issuer's public keys, if it has no discovery document.
 	JWKS string `key:"jwks" example:"https://kubernetes.default.svc/openid/v1/jwks"`
 	// File with the CA of the issuer's server. The default is the system's.
-	CA string `key:"ca" example:"/etc/isogloss/idp-ca.pem"`
+	CA string `key:"ca" is:"file" example:"/etc/isogloss/idp-ca.pem"`
 	// Claim that is stored and shown as the name of a person. The default is none: people
 	// are shown by an id.
 	Name string `key:"name" example:"email"`
@@ -70,26 +71,29 @@ type issuerFile struct {
 // scimFile is the management of people by their identity provider, with SCIM 2.0 on the
 // admin port. People whom it removes lose access at once. It requires a store.
 type scimFile struct {
-	at
+	settings.At
 	// Path of the endpoints. The default is `/scim/v2`. Each issuer needs its own.
 	Path string `key:"path" example:"/scim/v2"`
 	// Claim of the tokens that names the SCIM user. The default is `sub`.
 	Claim string `key:"claim" example:"oid"`
 	// Attribute of the SCIM user that has the value of the claim. The default is
 	// externalId.
-	Attribute scimAttributeName `key:"attribute" example:"userName"`
+	Attribute string `key:"attribute" enum:"externalId,userName" example:"userName"`
 	// Whether people are admitted only if SCIM has created their user. The default,
 	// false, also admits people of whom SCIM does not know.
 	Required bool `key:"required" example:"true"`
+	// Whether a condition on `groups` in a rule also reads the groups that SCIM has given
+	// a person, for providers that leave groups out of tokens. The default is false. The
+	// groups count for rules of the organisation whose people the SCIM key manages.
+	Groups bool `key:"groups" example:"true"`
+	// Attribute of a SCIM group that has the value of the condition. The default is
+	// externalId, which a provider does not change when it renames a group.
+	GroupAttribute string `key:"group_attribute" enum:"externalId,displayName" example:"displayName"`
 }
-
-type scimAttributeName string
-
-func (scimAttributeName) options() []string { return []string{"externalId", "userName"} }
 
 // ruleFile is what people get whose claims match.
 type ruleFile struct {
-	at
+	settings.At
 	// Claims and their values. A claim that is a list has to contain the value. A dot
 	// leads into an object, as in `realm_access.roles`. All of them must match; none
 	// admits everybody.
@@ -101,18 +105,18 @@ type ruleFile struct {
 	// Models, by name or prefix with `*`. The default is all.
 	Models []string `key:"models" example:"[fast, \"claude-*\"]"`
 	// Highest priority of the requests under overload. The default is normal.
-	Criticality className `key:"criticality" example:"critical"`
+	Criticality string `key:"criticality" enum:"critical,normal,sheddable" example:"critical"`
 	// Requests of each person per minute. The default, 0, is no limit. Limits of people
 	// need a store.
-	Requests int `key:"requests_per_minute" example:"60"`
+	Requests int `key:"requests_per_minute" minimum:"0" example:"60"`
 	// Tokens of each person per minute. The default, 0, is no limit.
-	Tokens int `key:"tokens_per_minute" example:"200000"`
+	Tokens int `key:"tokens_per_minute" minimum:"0" example:"200000"`
 	// Open requests of each person. The default is overload.per_key.
-	Concurrency int `key:"concurrency" example:"8"`
+	Concurrency int `key:"concurrency" minimum:"0" example:"8"`
 	// Dollars that each person may spend per window. The default is no limit.
-	Budget decimal `key:"budget" example:"50"`
+	Budget string `key:"budget" pattern:"^[0-9]{1,9}(\\.[0-9]{1,9})?$" form:"an amount of dollars" example:"50"`
 	// Window of the budget. The default, 0, is all time.
-	Window duration `key:"window" example:"720h"`
+	Window time.Duration `key:"window" example:"720h"`
 	// Several budgets that hold at once, at most four, instead of budget and window.
 	Budgets []budgetFile `key:"budgets"`
 	// JSON file with the settings that people's coding agents get, such as the
@@ -120,20 +124,17 @@ type ruleFile struct {
 	// when the configuration is loaded. The default is none.
 	Settings string `key:"settings" example:"settings/search.json"`
 	// Role in the admin API. The default is none. Roles need a store.
-	Role roleName `key:"role" example:"auditor"`
+	Role string `key:"role" enum:"owner,admin,billing,auditor,key-manager" example:"auditor"`
+	// Whether groups of SCIM may give the role. The default is false: a rule with a role
+	// reads groups from the token only.
+	RoleByGroups bool `key:"role_by_scim_groups" example:"true"`
 }
 
 // budgetFile is one of several budgets.
 type budgetFile struct {
-	at
+	settings.At
 	// Dollars that each person may spend per window.
-	Budget decimal `key:"budget" example:"5"`
+	Budget string `key:"budget" pattern:"^[0-9]{1,9}(\\.[0-9]{1,9})?$" form:"an amount of dollars" example:"5"`
 	// Window of the budget. The default, 0, is all time.
-	Window duration `key:"window" example:"24h"`
-}
-
-type roleName string
-
-func (roleName) options() []string {
-	return []string{"owner", "admin", "billing", "auditor", "key-manager"}
+	Window time.Duration `key:"window" example:"24h"`
 }

@@ -10,11 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 	"golang.org/x/tools/txtar"
 
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 )
 
@@ -59,7 +57,7 @@ func TestLoad(t *testing.T) {
 func TestBytesThatAreNoText(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"isogloss.yaml:2: is not UTF-8":  []byte("listen: a\nlog: \xff\n"),
-		"isogloss.yaml: is larger than ": bytes.Repeat([]byte("#"), maxFile+1),
+		"isogloss.yaml: is larger than ": bytes.Repeat([]byte("#"), settings.MaxFile+1),
 		"isogloss.yaml:1: lisen: ":       []byte("\ufefflisen: x\n"),
 	} {
 		if _, err := Parse("isogloss.yaml", data, noEnv); err == nil || !strings.Contains(err.Error(), name) {
@@ -84,7 +82,7 @@ func TestFromEnvironment(t *testing.T) {
 		t.Errorf("key, timeouts or address are not filled in:\n%s", c)
 	}
 	values := maps.Collect(c.Values())
-	if values["providers.gemini.api_key"] != hidden || values["providers.gemini.base_url"] != "https://generativelanguage.googleapis.com" || values["models.openai/*.targets"] != "" || values["models.openai/*.targets[0].target"] != "openai/*" {
+	if values["providers.gemini.api_key"] != "***" || values["providers.gemini.base_url"] != "https://generativelanguage.googleapis.com" || values["models.openai/*.targets"] != "" || values["models.openai/*.targets[0].target"] != "openai/*" {
 		t.Errorf("the providers of the environment are not printed:\n%s", c)
 	}
 	if _, err := FromEnvironment(lookupIn("OPENAI_API_KEY=CANARY 1")); err == nil || !strings.HasPrefix(err.Error(), "OPENAI_API_KEY: ") || strings.Contains(err.Error(), canary) {
@@ -115,25 +113,25 @@ func TestEveryPresetWithOnlyAKey(t *testing.T) {
 	}
 }
 
-// TestEveryKeyExample checks that the example contains every key of file.go.
+// TestEveryKeyExample checks that the example contains every key.
 func TestEveryKeyExample(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/every_key.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := parseYAML(archive.Files[0].Data, variableReader{env: lookupIn(string(archive.Files[1].Data)), dir: "."}, &Problems{})
+	root := newFile("", lookupIn(string(archive.Files[1].Data))).Parse(archive.Files[0].Data)
 	used := map[string]bool{}
-	var walk func(n *node)
-	walk = func(n *node) {
-		used[n.key] = true
-		for _, c := range n.children {
+	var walk func(n *settings.Node)
+	walk = func(n *settings.Node) {
+		used[n.Key] = true
+		for _, c := range n.Children {
 			walk(c)
 		}
 	}
 	walk(root)
-	eachSetting(field{}, nil, reflect.TypeFor[file](), func(f field, path []string, _ reflect.Type) {
-		if !used[path[len(path)-1]] && !strings.HasPrefix(f.key, "usage.sink.nats.") { // instead of kafka
-			t.Errorf("the example does not use %s", f.key)
+	eachSetting("", false, nil, reflect.TypeFor[Config](), func(name string, _ bool, path []string, _ *settings.Field) {
+		if !used[path[len(path)-1]] && !strings.HasPrefix(name, "usage.sink.nats.") { // instead of kafka
+			t.Errorf("the example does not use %s", name)
 		}
 	})
 }
@@ -150,7 +148,7 @@ func manyModels(n int) []byte {
 
 // TestManyModels checks mappings so large that they are parsed in several pieces.
 func TestManyModels(t *testing.T) {
-	const n = 5*entriesPerRun + 1
+	const n = 641
 	_, err := Parse("isogloss.yaml", append(manyModels(n), "  model-7: {targets: [openai/x]}\n"...), noEnv)
 	want := fmt.Sprintf("isogloss.yaml:%d: models.model-7: is set here and on line %d; keep one", 4+4*n, 4+4*7)
 	if err == nil || err.Error() != want {
@@ -213,65 +211,4 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
-}
-
-// FuzzPieces checks that a file parsed in pieces equals the file parsed at once, if the
-// library can parse it at once.
-func FuzzPieces(f *testing.F) {
-	forEachConfig(f, func(_ string, data []byte, _ string) { f.Add(string(data)) })
-	f.Fuzz(func(t *testing.T, data string) {
-		if len(data) > 4096 {
-			return
-		}
-		whole, pieces := newTree(), newTree()
-		tokens := whole.tokens(lexer.Tokenize(data))
-		if whole.broken || len(tokens) == 0 || emptyEntry(tokens) {
-			return
-		}
-		wholeRoot := &node{kind: mapping}
-		if parsed, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()); err != nil || len(parsed.Docs) != 1 {
-			return
-		} else {
-			whole.merge(wholeRoot, parsed.Docs[0].Body)
-		}
-		piecesRoot := &node{kind: mapping}
-		for _, entry := range entries(pieces.tokens(lexer.Tokenize(data))) {
-			pieces.entry(piecesRoot, entry)
-		}
-		// The pieces may be rejected although the whole file is not: the library accepts
-		// a value in the column of its key, which YAML does not allow.
-		if whole.broken || pieces.broken {
-			return
-		}
-		if a, b := outline(wholeRoot), outline(piecesRoot); a != b {
-			t.Errorf("whole:\n%s\npieces:\n%s", a, b)
-		}
-	})
-}
-
-// emptyEntry reports whether an entry of a list is empty and is the last one. The library
-// then parses a key below the dash as its value, which YAML does not allow. See
-// testdata/list_empty_entry.txtar.
-func emptyEntry(tokens token.Tokens) bool {
-	for i, t := range tokens[:len(tokens)-1] {
-		next := tokens[i+1]
-		if t.Type == token.SequenceEntryType && next.Type != token.SequenceEntryType && next.Position.Line > t.Position.Line && next.Position.Column <= t.Position.Column {
-			return true
-		}
-	}
-	return false
-}
-
-func newTree() *tree {
-	return &tree{variables: variableReader{env: noEnv}, ps: &Problems{}, anchors: map[string]*node{}, budget: 1000}
-}
-
-// outline returns a tree as text, without the order of merged keys.
-func outline(n *node) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s %q\n", n.path(), n.kind, n.written)
-	for _, c := range n.children {
-		b.WriteString(outline(c))
-	}
-	return b.String()
 }

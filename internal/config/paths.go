@@ -23,13 +23,12 @@ func ownPaths() []string {
 }
 
 // paths parses the list of "METHOD /path".
-func (f *providerFile) paths(ps *Problems) []provider.Path {
+func (f *providerFile) paths() []provider.Path {
 	out := make([]provider.Path, 0, len(f.Paths))
 	for i, text := range f.Paths {
 		p, err := parsePath(text)
 		if err != nil {
-			n := f.node.child("paths").children[i]
-			ps.add(n, "%q %s", n.written, err)
+			f.WrongItem("paths", i, "%q %s", text, err)
 		}
 		out = append(out, p) // also a bad one: checkPaths counts along with the file
 	}
@@ -59,15 +58,15 @@ func parsePath(text string) (provider.Path, error) {
 }
 
 // checkPaths reports a path that is listed twice, for one provider or for two.
-func (f *providerFile) checkPaths(paths []provider.Path, claimed map[provider.Path]string, ps *Problems) {
+func (f *providerFile) checkPaths(paths []provider.Path, claimed map[provider.Path]string) {
 	for i, p := range paths {
 		if p.Path == "" {
 			continue
 		}
 		if by, ok := claimed[p]; ok {
-			ps.add(f.node.child("paths").children[i], "is listed by providers.%s too; keep one", by)
+			f.WrongItem("paths", i, "is listed by providers.%s too; keep one", by)
 			continue
 		}
-		claimed[p] = f.node.key
+		claimed[p] = f.Name()
 	}
 }

@@ -2,24 +2,28 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 )
 
 // TestReference checks that docs/configuration.md and docs/isogloss.schema.json match
-// file.go; -update rewrites them.
+// the structs of the sections; -update rewrites them.
 func TestReference(t *testing.T) {
 	comments := fileComments(t)
 	sections := sectionsOf(comments)
@@ -39,20 +43,45 @@ func TestReference(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s is not what file.go says; run go test ./internal/config -update", name)
+			t.Errorf("%s is not what the structs of the sections say; run go test ./internal/config -update", name)
 		}
 	}
 }
 
-// fileComments returns the comments of the structs: "file" for a struct, "file.Listen"
-// for a field.
+// words are the fields of structs with the words of a file.
+var words = newFile("", noEnv)
+
+// fileComments returns the comments of the structs in the packages of the sections: "config.Config" for a struct,
+// "config.Config.Listen" for a field.
 func fileComments(t *testing.T) map[string]string {
-	out := map[string]string{}
-	names, _ := filepath.Glob("file*.go")
-	for _, name := range names {
-		addComments(t, name, out)
+	out, packages := map[string]string{}, map[string]bool{}
+	var walk func(of reflect.Type)
+	walk = func(of reflect.Type) {
+		if path := of.PkgPath(); !packages[path] {
+			packages[path] = true
+			names, _ := filepath.Glob(filepath.Join("..", "..", strings.TrimPrefix(path, "github.com/isogloss-gateway/isogloss/"), "*.go"))
+			for _, name := range names {
+				addComments(t, name, out)
+			}
+		}
+		for _, f := range words.Fields(of) {
+			if child, _ := structBelow(f.Type); child != nil {
+				walk(child)
+			}
+		}
 	}
+	walk(reflect.TypeFor[Config]())
 	return out
+}
+
+// goName returns the name of the field with a key, with that of its struct and package.
+func goName(of reflect.Type, key string) string {
+	for f := range of.Fields() {
+		if f.Tag.Get("key") == key {
+			return of.String() + "." + f.Name
+		}
+	}
+	return ""
 }
 
 func addComments(t *testing.T, name string, out map[string]string) {
@@ -75,15 +104,16 @@ func addComments(t *testing.T, name string, out map[string]string) {
 			if !ok {
 				continue
 			}
-			out[typ.Name.Name] = joined(general.Doc.Text())
+			name := parsed.Name.Name + "." + typ.Name.Name
+			out[name] = joined(general.Doc.Text())
 			for _, f := range body.Fields.List {
-				if len(f.Names) == 0 || !f.Names[0].IsExported() {
+				if f.Tag == nil || !strings.Contains(f.Tag.Value, `key:"`) {
 					continue
 				}
 				if f.Doc == nil {
-					t.Fatalf("%s.%s has no comment", typ.Name.Name, f.Names[0].Name)
+					t.Fatalf("%s.%s has no comment", name, f.Names[0].Name)
 				}
-				out[typ.Name.Name+"."+f.Names[0].Name] = joined(f.Doc.Text())
+				out[name+"."+f.Names[0].Name] = joined(f.Doc.Text())
 			}
 		}
 	}
@@ -105,36 +135,56 @@ type section struct {
 func sectionsOf(comments map[string]string) []*section {
 	var out []*section
 	seen := map[reflect.Type]*section{}
-	var walk func(at field, v reflect.Value)
-	walk = func(at field, v reflect.Value) {
-		place := at.key
-		if s := seen[v.Type()]; s != nil {
-			s.places = append(s.places, place)
-			fillDefaults(s, v)
-			return
+	var walk func(key string, restart bool, v reflect.Value)
+	walk = func(key string, restart bool, v reflect.Value) {
+		s := seen[v.Type()]
+		if s == nil {
+			s = &section{places: []string{key}, text: sentence(comments[v.Type().String()]) + atStart(restart, false)}
+			seen[v.Type()] = s
+			out = append(out, s)
+		} else {
+			s.places = append(s.places, key)
 		}
-		s := &section{places: []string{place}, text: sentence(comments[v.Type().Name()]) + atStart(at.restart, false)}
-		seen[v.Type()] = s
-		out = append(out, s)
-		for i := range v.NumField() {
-			f := v.Type().Field(i)
-			key := f.Tag.Get("key")
-			if key == "" {
+		for i, f := range words.Fields(v.Type()) {
+			inner := valueOf(v, f.Key)
+			preset, below := defaultText(f, inner), f.Restart(restart)
+			if len(s.places) > 1 { // the one place that has defaults has them
+				s.rows[i].preset = cmp.Or(preset, s.rows[i].preset)
 				continue
 			}
-			s.rows = append(s.rows, row{
-				key: key, typ: typeText(f.Type), preset: defaultText(v.Field(i)),
-				text: comments[v.Type().Name()+"."+f.Name] + atStart(at.below(f).restart, at.restart), example: f.Tag.Get("example"),
-			})
-			if child, below := structBelow(v.Field(i)); child.IsValid() {
-				inner := at.below(f)
-				inner.key += below
-				walk(inner, child)
+			s.rows = append(s.rows, row{key: f.Key, typ: typeText(f), preset: preset, text: comments[goName(v.Type(), f.Key)] + atStart(below, restart), example: f.Example})
+			if child, suffix := structBelow(f.Type); child != nil {
+				walk(join(key, f.Key)+suffix, below, childOf(inner, child))
 			}
 		}
 	}
-	walk(field{}, reflect.ValueOf(defaultFile()))
+	walk("", false, reflect.ValueOf(*Default()))
 	return out
+}
+
+// valueOf returns the field with a key.
+func valueOf(v reflect.Value, key string) reflect.Value {
+	return v.FieldByNameFunc(func(name string) bool {
+		f, _ := v.Type().FieldByName(name)
+		return f.Tag.Get("key") == key
+	})
+}
+
+// childOf returns the struct of a field, with its defaults if it is another one in each place.
+func childOf(inner reflect.Value, child reflect.Type) reflect.Value {
+	if inner.Type() == child {
+		return inner
+	}
+	fresh := reflect.New(child)
+	words.Defaults(fresh.Interface())
+	return fresh.Elem()
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
 }
 
 // atStart says when a change takes effect, if that is not when changes of the settings above it do.
@@ -149,21 +199,6 @@ func atStart(restart, above bool) string {
 	}
 }
 
-// fillDefaults sets the defaults of a struct that occurs at several positions from the
-// one position that has them.
-func fillDefaults(s *section, v reflect.Value) {
-	i := 0
-	for f := range v.NumField() {
-		if v.Type().Field(f).Tag.Get("key") == "" {
-			continue
-		}
-		if text := defaultText(v.Field(f)); text != "" {
-			s.rows[i].preset = text
-		}
-		i++
-	}
-}
-
 // sentence removes the Go name with which a struct's comment begins.
 func sentence(comment string) string {
 	_, rest, _ := strings.Cut(comment, " is ")
@@ -173,44 +208,45 @@ func sentence(comment string) string {
 	return strings.ToUpper(rest[:1]) + rest[1:]
 }
 
-// structBelow returns the struct of a field and the suffix that it adds to the path.
-func structBelow(v reflect.Value) (reflect.Value, string) {
-	t := v.Type()
+// structBelow returns the struct of a field, nil if it has none, and the suffix that it adds to the path.
+func structBelow(t reflect.Type) (reflect.Type, string) {
 	switch {
-	case t == reflect.TypeFor[jsonObject]():
+	case t == reflect.TypeFor[settings.Object](), t == reflect.TypeFor[[]netip.Prefix]():
 	case t.Kind() == reflect.Struct:
-		return v, ""
-	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Pointer:
-		return reflect.New(t.Elem().Elem()).Elem(), ".NAME"
+		return t, ""
+	case t.Kind() == reflect.Pointer:
+		return t.Elem(), ""
+	case t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Struct:
+		return t.Elem(), ".NAME"
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Pointer: // a table
+		value, _ := t.Elem().Elem().FieldByName("Value")
+		return value.Type, ".NAME"
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
-		return reflect.New(t.Elem()).Elem(), "[]"
+		return t.Elem(), "[]"
 	}
-	return reflect.Value{}, ""
+	return nil, ""
 }
 
-func typeText(t reflect.Type) string {
-	if c, ok := reflect.Zero(t).Interface().(choice); ok {
-		if t == reflect.TypeFor[presetName]() {
-			return "name of a preset"
-		}
-		return "`" + strings.Join(c.options(), "`, `") + "`"
-	}
-	switch t {
-	case reflect.TypeFor[duration]():
-		return "duration"
-	case reflect.TypeFor[size]():
+func typeText(f *settings.Field) string {
+	child, suffix := structBelow(f.Type)
+	list := f.Type.Kind() == reflect.Slice
+	switch {
+	case f.Key == "preset":
+		return "name of a preset"
+	case f.Words() != nil && !list:
+		return "`" + strings.Join(f.Words(), "`, `") + "`"
+	case f.IsBytes():
 		return "size"
-	case reflect.TypeFor[jsonObject]():
+	case f.Type == reflect.TypeFor[time.Duration]():
+		return "duration"
+	case suffix == ".NAME":
+		return "mapping by name"
+	case child != nil && suffix == "", f.Type == reflect.TypeFor[settings.Object]():
 		return "mapping"
-	}
-	switch t.Kind() {
-	case reflect.Struct:
-		return "mapping"
-	case reflect.Slice:
-		if t.Elem().Kind() == reflect.Pointer {
-			return "mapping by name"
-		}
+	case list:
 		return "list"
+	}
+	switch f.Type.Kind() {
 	case reflect.Map:
 		return "mapping of strings"
 	case reflect.Bool:
@@ -222,16 +258,23 @@ func typeText(t reflect.Type) string {
 	}
 }
 
-func defaultText(v reflect.Value) string {
-	if v.IsZero() || v.Kind() == reflect.Struct {
+func defaultText(f *settings.Field, v reflect.Value) string {
+	if v.IsZero() || v.Kind() == reflect.Struct || v.Kind() == reflect.Pointer {
 		return ""
 	}
-	return fmt.Sprintf("`%v`", v.Interface())
+	text := fmt.Sprint(v.Interface())
+	switch {
+	case f.IsBytes():
+		text = settings.FormatSize(v.Int())
+	case f.Type == reflect.TypeFor[time.Duration]():
+		text = settings.FormatDuration(time.Duration(v.Int()))
+	}
+	return "`" + text + "`"
 }
 
 func markdown(t *testing.T, sections []*section) []byte {
 	var b bytes.Buffer
-	b.WriteString("# Configuration\n\n<!-- Generated from internal/config/file.go by `go test ./internal/config -update`; do not edit. -->\n\n")
+	b.WriteString("# Configuration\n\n<!-- Generated from the structs of its sections by `go test ./internal/config -update`; do not edit. -->\n\n")
 	b.WriteString("`isogloss check -c isogloss.yaml` reports every error with its line and what to write. Editors with JSON Schema\nsupport can use `isogloss.schema.json`.\n")
 	for _, s := range sections {
 		title := "The file"
@@ -274,7 +317,7 @@ func markdown(t *testing.T, sections []*section) []byte {
 // ${VAR}, so only strings have enumerations.
 func schema(t *testing.T, comments map[string]string) []byte {
 	defs := map[string]any{}
-	root := structSchema(reflect.ValueOf(defaultFile()), comments, defs)
+	root := structSchema(reflect.ValueOf(*Default()), comments, defs)
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "Isogloss configuration"
 	root["$defs"] = defs
@@ -287,40 +330,39 @@ func schema(t *testing.T, comments map[string]string) []byte {
 
 func structSchema(v reflect.Value, comments map[string]string, defs map[string]any) map[string]any {
 	properties := map[string]any{}
-	name := v.Type().Name()
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if key := f.Tag.Get("key"); key != "" {
-			p := valueSchema(v.Field(i), comments, defs)
-			p["description"] = comments[name+"."+f.Name]
-			if text := strings.Trim(defaultText(v.Field(i)), "`"); text != "" {
-				p["default"] = text
-				if f.Type.Kind() == reflect.Float64 {
-					p["default"] = v.Field(i).Interface()
-				}
+	for _, f := range words.Fields(v.Type()) {
+		inner := valueOf(v, f.Key)
+		p := valueSchema(f, inner, comments, defs)
+		p["description"] = comments[goName(v.Type(), f.Key)]
+		if text := strings.Trim(defaultText(f, inner), "`"); text != "" {
+			p["default"] = text
+			if f.Type.Kind() == reflect.Float64 {
+				p["default"] = inner.Interface()
 			}
-			properties[key] = p
 		}
+		properties[f.Key] = p
 	}
 	return map[string]any{
 		"type": "object", "additionalProperties": false,
-		"description": sentence(comments[name]), "properties": properties,
+		"description": sentence(comments[v.Type().String()]), "properties": properties,
 	}
 }
 
 const variablePattern = `\$\{`
 
-func valueSchema(v reflect.Value, comments map[string]string, defs map[string]any) map[string]any {
-	t := v.Type()
+func valueSchema(f *settings.Field, v reflect.Value, comments map[string]string, defs map[string]any) map[string]any {
+	t := f.Type
 	variable := map[string]any{"type": "string", "pattern": variablePattern}
-	if c, ok := v.Interface().(choice); ok {
-		return map[string]any{"anyOf": []any{map[string]any{"enum": c.options()}, variable}}
-	}
-	if child, below := structBelow(v); child.IsValid() {
-		if _, ok := defs[child.Type().Name()]; !ok || !child.IsZero() { // the value with defaults takes precedence
-			defs[child.Type().Name()] = structSchema(child, comments, defs)
+	child, below := structBelow(t)
+	switch {
+	case f.Words() != nil && t.Kind() == reflect.String:
+		return map[string]any{"anyOf": []any{map[string]any{"enum": f.Words()}, variable}}
+	case child != nil:
+		value := childOf(v, child)
+		if _, ok := defs[child.String()]; !ok || v.Type() == child && !v.IsZero() { // the value with defaults takes precedence
+			defs[child.String()] = structSchema(value, comments, defs)
 		}
-		ref := map[string]any{"$ref": "#/$defs/" + child.Type().Name()}
+		ref := map[string]any{"$ref": "#/$defs/" + child.String()}
 		switch below {
 		case ".NAME":
 			return map[string]any{"type": "object", "additionalProperties": ref}
@@ -328,21 +370,21 @@ func valueSchema(v reflect.Value, comments map[string]string, defs map[string]an
 			return map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{map[string]any{"type": "string"}, ref}}}
 		}
 		return ref
-	}
-	switch {
-	case t == reflect.TypeFor[duration]():
+	case t == reflect.TypeFor[time.Duration]():
 		return map[string]any{"type": "string", "pattern": `^0$|^([0-9.]+(ns|us|µs|ms|s|m|h))+$|` + variablePattern}
-	case t == reflect.TypeFor[jsonObject]():
+	case t == reflect.TypeFor[settings.Object]():
 		return map[string]any{"type": "object"}
-	case t == reflect.TypeFor[size]():
+	case f.IsBytes():
 		return map[string]any{"type": []string{"integer", "string"}, "pattern": `^[0-9.]+ ?([KMG]i?B|B)?$|` + variablePattern}
-	case t.Kind() == reflect.Bool:
+	}
+	switch t.Kind() {
+	case reflect.Bool:
 		return map[string]any{"anyOf": []any{map[string]any{"type": "boolean"}, variable}}
-	case t.Kind() == reflect.Int || t.Kind() == reflect.Float64:
+	case reflect.Int, reflect.Float64:
 		return map[string]any{"anyOf": []any{map[string]any{"type": "number"}, variable}}
-	case t.Kind() == reflect.Slice:
+	case reflect.Slice:
 		return map[string]any{"type": "array", "items": map[string]any{"type": "string"}}
-	case t.Kind() == reflect.Map:
+	case reflect.Map:
 		return map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}}
 	}
 	return map[string]any{"type": "string"}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 )
 
 // TestSettingsSayWhereTheyComeFrom reads a file with all kinds of values.
@@ -32,7 +33,7 @@ models:
     targets: [a/x, {target: b/x, weight: 2}]
     defaults: {body: {service_tier: flex, token: "${S}"}}
 log:
-`), lookupIn("S=CANARY-0123456789"), Override{Source: "--listen", Key: "listen", Value: "127.0.0.1:9999"})
+`), lookupIn("S=CANARY-0123456789"), settings.Override{Source: "--listen", Key: "listen", Value: "127.0.0.1:9999"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,18 +70,18 @@ log:
 func TestSettingsAreBounded(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("providers:\n  a: {preset: vllm, base_url: \"http://127.0.0.1:1/v1\"}\nmodels:\n")
-	for i := range maxSettings {
-		fmt.Fprintf(&b, "  m%d: {targets: [a/%s]}\n", i, strings.Repeat("x", maxValue))
+	for i := range settings.MaxSettings {
+		fmt.Fprintf(&b, "  m%d: {targets: [a/%s]}\n", i, strings.Repeat("x", 500))
 	}
 	c, err := Parse("isogloss.yaml", []byte(b.String()), lookupIn(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Settings) != maxSettings || !c.SettingsCut {
+	if len(c.Settings) != settings.MaxSettings || !c.SettingsCut {
 		t.Errorf("%d settings, cut: %t", len(c.Settings), c.SettingsCut)
 	}
 	for _, s := range c.Settings {
-		if len(s.Value) > maxValue+len("…") {
+		if len(s.Value) > 500+len("…") {
 			t.Fatalf("%s has %d bytes", s.Key, len(s.Value))
 		}
 	}
@@ -127,7 +128,7 @@ models: {m: {targets: [a/x]}}
 		if seen := maps.Collect(before.Values())[change.key] != maps.Collect(after.Values())[change.key]; seen != change.seen {
 			t.Errorf("%s: nodes see the difference: %t", change.to, seen)
 		}
-		if keys := after.StartsOtherwise(before); slices.Contains(keys, change.key) != change.restart || len(keys) > 1 {
+		if keys := after.StartsOtherwise(&before.Listing); slices.Contains(keys, change.key) != change.restart || len(keys) > 1 {
 			t.Errorf("%s: a reload reports %v", change.to, keys)
 		}
 	}
@@ -137,21 +138,20 @@ models: {m: {targets: [a/x]}}
 // be printed and compared, and be reported on a reload if the reference says that it takes effect at the next start.
 func TestEverySetting(t *testing.T) {
 	examples := []example{readExample(t, "every_key"), readExample(t, "usage_nats"), readExample(t, "rest_of_keys")}
-	eachSetting(field{}, nil, reflect.TypeFor[file](), func(f field, path []string, of reflect.Type) {
+	eachSetting("", false, nil, reflect.TypeFor[Config](), func(name string, restarts bool, path []string, f *settings.Field) {
 		for _, e := range examples {
 			n := find(e.root, path)
 			if n == nil {
 				continue
 			}
-			key, after := n.path(), e.config(t, func(root *node) { alter(find(root, path), of) })
-			if restart := after.StartsOtherwise(e.usual); slices.Contains(restart, key) != f.restart {
-				t.Errorf("%s takes effect at the next start: %t; a reload reports %v", key, f.restart, restart)
+			key, after := n.Path(), e.config(t, func(root *settings.Node) { alter(find(root, path), f, f.Type) })
+			if restart := after.StartsOtherwise(&e.usual.Listing); slices.Contains(restart, key) != restarts {
+				t.Errorf("%s takes effect at the next start: %t; a reload reports %v", key, restarts, restart)
 			}
 			a := maps.Collect(e.usual.Values())
-			if strings.Contains(a[key], hidden) && (f.secret == "values" || f.secret == "" && elem(of) == reflect.TypeFor[secret.String]()) { // that it is set can be seen
-				after = e.config(t, func(root *node) {
-					n := find(root, path)
-					n.parent.children = slices.DeleteFunc(n.parent.children, func(c *node) bool { return c == n })
+			if strings.Contains(a[key], "***") && (f.Secret() == "values" || f.Secret() == "" && elem(f.Type) == reflect.TypeFor[secret.String]()) { // that it is set can be seen
+				after = e.config(t, func(root *settings.Node) {
+					remove(root, find(root, path))
 				})
 			}
 			if b := maps.Collect(after.Values()); a[key] == "" || a[key] == b[key] {
@@ -159,33 +159,28 @@ func TestEverySetting(t *testing.T) {
 			}
 			return
 		}
-		t.Errorf("no example has %s; add it to testdata/every_key.txtar", f.key)
+		t.Errorf("no example has %s; add it to testdata/every_key.txtar", name)
 	})
 }
 
 // eachSetting calls f with every value of the reference and the keys that lead to it. "*" is any name or place.
-func eachSetting(at field, path []string, of reflect.Type, f func(at field, path []string, of reflect.Type)) {
-	for t := range of.Fields() {
-		if t.Tag.Get("key") == "" {
-			continue
-		}
-		inner, below := at.below(t), append(slices.Clone(path), t.Tag.Get("key"))
-		child, suffix := structBelow(reflect.New(t.Type).Elem())
-		switch {
-		case !child.IsValid():
-			f(inner, below, t.Type)
+func eachSetting(name string, restart bool, path []string, of reflect.Type, f func(name string, restart bool, path []string, of *settings.Field)) {
+	for _, one := range words.Fields(of) {
+		inner, below, restarts := join(name, one.Key), append(slices.Clone(path), one.Key), one.Restart(restart)
+		switch child, suffix := structBelow(one.Type); {
+		case child == nil:
+			f(inner, restarts, below, one)
 		case suffix == "":
-			eachSetting(inner, below, child.Type(), f)
+			eachSetting(inner, restarts, below, child, f)
 		default:
-			inner.key += suffix
-			eachSetting(inner, append(below, "*"), child.Type(), f)
+			eachSetting(inner+suffix, restarts, append(below, "*"), child, f)
 		}
 	}
 }
 
 // example is the tree of a file and its configuration.
 type example struct {
-	root  *node
+	root  *settings.Node
 	env   func(string) (string, bool)
 	usual *Config
 }
@@ -197,40 +192,41 @@ func readExample(t *testing.T, name string) example {
 		t.Fatal(err)
 	}
 	e := example{env: lookupIn(string(archive.Files[1].Data))}
-	e.root = parseYAML(archive.Files[0].Data, variableReader{env: e.env, dir: "."}, &Problems{})
+	e.root = newFile("./"+name, e.env).Parse(archive.Files[0].Data)
 	if e.usual, err = Parse("./"+name, archive.Files[0].Data, e.env); err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
 
-// config returns the configuration of an example in which a setting is changed. A change that the checks refuse is
-// listed without them.
-func (e example) config(t *testing.T, change func(root *node)) *Config {
+// config returns the configuration of an example in which a setting is changed. It is listed even if the checks refuse
+// the change.
+func (e example) config(t *testing.T, change func(root *settings.Node)) *Config {
 	t.Helper()
-	ps, budget := &Problems{}, maxCopies
-	root := e.root.copyTo(nil, "", &budget)
+	budget, f, c := 1_000_000, newFile("./x", e.env), new(Config)
+	root := e.root.Copy(nil, "", &budget)
 	change(root)
-	raw := decodeFile(root, ".", nil, ps)
-	raw.env = e.env
-	if err := ps.err(); err != nil {
-		t.Fatal(err)
-	}
-	c := raw.resolve(ps)
-	if ps.any() {
-		c, raw = &Config{}, decodeFile(root, ".", nil, ps)
-	}
-	c.list(raw, root)
+	c.setDefaults(f)
+	f.Decode(root, c)
+	c.Listing = f.List(root, c)
 	return c
 }
 
+// elem returns the type of the items of a list or a map.
+func elem(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String || t.Kind() == reflect.Map {
+		return t.Elem()
+	}
+	return t
+}
+
 // find returns the first node at a path.
-func find(n *node, path []string) *node {
+func find(n *settings.Node, path []string) *settings.Node {
 	if len(path) == 0 {
 		return n
 	}
-	for _, c := range n.children {
-		if c.key == path[0] || path[0] == "*" {
+	for _, c := range n.Children {
+		if c.Key == path[0] || path[0] == "*" {
 			if found := find(c, path[1:]); found != nil {
 				return found
 			}
@@ -239,28 +235,35 @@ func find(n *node, path []string) *node {
 	return nil
 }
 
+// remove removes a node from a tree.
+func remove(from, n *settings.Node) {
+	from.Children = slices.DeleteFunc(from.Children, func(c *settings.Node) bool { return c == n })
+	for _, c := range from.Children {
+		remove(c, n)
+	}
+}
+
 // alter replaces the value of a node by another one of its type.
-func alter(n *node, of reflect.Type) {
-	if len(n.children) > 0 {
-		alter(n.children[0], elem(of))
+func alter(n *settings.Node, f *settings.Field, of reflect.Type) {
+	if len(n.Children) > 0 {
+		alter(n.Children[0], f, elem(of))
 		return
 	}
-	text := n.text + "1"
-	if c, ok := reflect.Zero(of).Interface().(choice); ok {
-		text = c.options()[0]
-		if text == n.text {
-			text = c.options()[1]
+	text := n.Text + "1"
+	if all := f.Words(); all != nil && of.Kind() == reflect.String {
+		if text = all[0]; text == n.Text {
+			text = all[1]
 		}
 	}
-	if u, err := url.Parse(n.text); err == nil && u.Host != "" {
+	if u, err := url.Parse(n.Text); err == nil && u.Host != "" {
 		u.Host = "x" + u.Host
 		text = u.String()
 	}
 	switch of.Kind() {
 	case reflect.Bool:
-		text = strconv.FormatBool(n.text != "true")
+		text = strconv.FormatBool(n.Text != "true")
 	case reflect.Int64: // duration and size
-		text = "7" + n.text
+		text = "7" + n.Text
 	}
-	n.kind, n.text, n.written = scalar, text, text
+	n.Kind, n.Text, n.Written = settings.Scalar, text, text
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"net/netip"
@@ -10,109 +11,114 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/base/safeurl"
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // resolveProviders builds every provider and returns them by name.
-func (f *file) resolveProviders(c *Config, ps *Problems) map[string]*provider.Provider {
-	byName := make(map[string]*provider.Provider, len(f.Providers))
+func (c *Config) resolveProviders() map[string]*provider.Provider {
+	byName := make(map[string]*provider.Provider, len(c.ProviderSettings))
 	claimed := map[provider.Path]string{}
-	for _, raw := range f.Providers {
-		p := raw.resolve(c.Timeouts, outside{f.dir, f.env}, ps)
-		raw.checkPaths(p.Paths, claimed, ps)
-		raw.checkLoop(p, c.Listen, ps)
+	for _, entry := range c.ProviderSettings {
+		raw := &entry.Value
+		p := raw.resolve(c.Timeouts)
+		raw.checkPaths(p.Paths, claimed)
+		raw.checkLoop(p, c.Listen)
 		c.Providers = append(c.Providers, p)
 		byName[p.Name] = p
 	}
 	return byName
 }
 
-func (f *providerFile) resolve(timeouts provider.Timeouts, outside outside, ps *Problems) *provider.Provider {
-	f.checkName(ps)
-	preset := f.preset(ps)
-	f.Protocol, f.Auth = or(f.Protocol, protocolName(preset.Protocol)), or(f.Auth, authName(preset.Auth))
-	f.UpstreamStream, f.NvExt = or(f.UpstreamStream, streamName(preset.UpstreamStream)), or(f.NvExt, nvExtName(preset.Extensions))
-	f.CacheSalt, f.Continuation = or(f.CacheSalt, cacheSaltName(preset.CacheSalt)), or(f.Continuation, continuationName(preset.Continuation))
-	f.Quota, f.Rerank = or(f.Quota, quotaName(provider.QuotaModel)), or(f.Rerank, rerankName(provider.RerankSame))
-	p := &provider.Provider{
-		Name:           f.node.key,
-		Preset:         preset.Name,
-		Protocol:       protocol.Name(f.Protocol),
-		Auth:           provider.Auth(f.Auth),
-		Key:            f.APIKey,
-		UpstreamStream: provider.StreamMode(f.UpstreamStream),
-		IncludeUsage:   f.IncludeUsage,
-		Extensions:     provider.Extensions(f.NvExt),
-		UnknownIDs:     provider.UnknownIDs(f.UnknownIDs),
-		CacheSalt:      provider.CacheSalt(f.CacheSalt),
-		ThinkTags:      provider.ThinkTags(f.ThinkTags),
-		Quirks:         preset.Quirks,
-		Timeouts:       f.Timeouts.over(timeouts, ps),
+// version returns the HTTP version. HTTP/2 without TLS needs an address without TLS.
+func (f *providerFile) version() provider.HTTPVersion {
+	v := cmp.Or(f.HTTP, provider.AutoHTTP)
+	if v == provider.H2C && strings.HasPrefix(f.BaseURL, "https:") {
+		f.Wrong("http", "is HTTP/2 without TLS, and base_url is https; remove http, which chooses HTTP/2 where the upstream has it")
 	}
-	f.checkPlace(p.Auth, preset, ps)
+	return v
+}
+
+func (f *providerFile) resolve(timeouts provider.Timeouts) *provider.Provider {
+	f.checkName()
+	preset := f.preset()
+	f.Protocol, f.Auth = cmp.Or(f.Protocol, preset.Protocol), cmp.Or(f.Auth, preset.Auth)
+	f.UpstreamStream, f.NvExt = cmp.Or(f.UpstreamStream, preset.UpstreamStream), cmp.Or(f.NvExt, preset.Extensions)
+	f.CacheSalt, f.Continuation = cmp.Or(f.CacheSalt, preset.CacheSalt), cmp.Or(f.Continuation, preset.Continuation)
+	f.Quota, f.Rerank = cmp.Or(f.Quota, provider.QuotaModel), cmp.Or(f.Rerank, provider.RerankSame)
+	p := &provider.Provider{
+		Name:           f.Name(),
+		Preset:         preset.Name,
+		Protocol:       f.Protocol,
+		Auth:           f.Auth,
+		Key:            f.APIKey,
+		UpstreamStream: f.UpstreamStream,
+		HTTP:           f.version(),
+		IncludeUsage:   f.IncludeUsage,
+		Extensions:     f.NvExt,
+		UnknownIDs:     f.UnknownIDs,
+		CacheSalt:      f.CacheSalt,
+		ThinkTags:      f.ThinkTags,
+		Quirks:         preset.Quirks,
+		Timeouts:       f.Timeouts.Over(timeouts),
+	}
+	f.checkPlace(p.Auth, preset)
 	p.Envelope, p.Project, p.Location = preset.Envelope, f.Project, f.Region
-	p.BaseURL = f.baseURL(p.Protocol, preset, ps)
-	p.APIVersion = f.apiVersion(p.Protocol, ps)
+	p.BaseURL = f.baseURL(p.Protocol, preset)
+	p.APIVersion = f.apiVersion(p.Protocol)
 	if p.APIVersion == "" && len(f.AcceptedVersions) == 0 {
 		p.APIVersion, f.APIVersion = preset.APIVersion, preset.APIVersion
 	}
-	p.AcceptedVersions = f.acceptedVersions(p.Protocol, ps)
+	p.AcceptedVersions = f.acceptedVersions(p.Protocol)
 	p.ForwardUnknownVersion = f.ForwardUnknownVersion
-	p.Rerank = f.rerank(p.Protocol, ps)
-	p.Headers = f.headers(p.Auth, ps)
-	p.Paths = f.paths(ps)
+	p.Rerank = f.rerank(p.Protocol)
+	p.Headers = f.headers(p.Auth)
+	p.Paths = f.paths()
 	p.Concurrency = f.Concurrency
-	f.checkCount("concurrency", f.Concurrency, ps)
-	p.Quota = provider.Quota(f.Quota)
-	p.Continuation = provider.Continuation(f.Continuation)
-	p.Health = f.Health.resolve(preset, ps)
-	f.resolveCloud(p, outside, ps)
-	f.checkKey(p, preset, ps)
-	f.fileKey(p, outside)
+	p.Quota = f.Quota
+	p.Continuation = f.Continuation
+	p.Health = f.Health.resolve(preset)
+	f.resolveCloud(p)
+	f.checkKey(p, preset)
+	f.fileKey(p)
 	return p
 }
 
 // healthEvery is the default interval of health checks.
-const healthEvery = duration(5 * time.Second)
+const healthEvery = 5 * time.Second
 
-func (h *healthFile) resolve(preset provider.Preset, ps *Problems) provider.Check {
-	h.Path = or(h.Path, preset.HealthPath)
+func (h *healthFile) resolve(preset provider.Preset) provider.Check {
+	h.Path = cmp.Or(h.Path, preset.HealthPath)
 	if h.Path != "" && !strings.HasPrefix(h.Path, "/") {
-		ps.addKey(&h.at, "path", "%q does not begin with \"/\"; write a path such as /health", h.node.writtenAt("path", ""))
+		h.Wrong("path", "%q does not begin with \"/\"; write a path such as /health", h.Written("path", ""))
 	}
 	if h.Every == 0 && h.Path != "" {
 		h.Every = healthEvery
 	}
-	return provider.Check{Path: h.Path, Every: time.Duration(h.Every)}
-}
-
-func or[T ~string](value, otherwise T) T {
-	if value != "" {
-		return value
-	}
-	return otherwise
+	return provider.Check{Path: h.Path, Every: h.Every}
 }
 
 // checkName rejects "/" and "*": a target is split at its first "/".
-func (f *providerFile) checkName(ps *Problems) {
-	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(f.node.key) {
-		ps.add(f.node, "is not a name for a provider; write letters, digits, \"-\", \"_\" and \".\"")
+func (f *providerFile) checkName() {
+	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(f.Name()) {
+		f.Wrong("", "is not a name for a provider; write letters, digits, \"-\", \"_\" and \".\"")
 	}
 }
 
-func (f *providerFile) preset(ps *Problems) provider.Preset {
-	if preset, ok := provider.Lookup(string(f.Preset)); ok {
+func (f *providerFile) preset() provider.Preset {
+	if preset, ok := provider.Lookup(f.Preset); ok {
 		return preset
 	}
 	if f.Preset == "" && f.Protocol == "" {
 		hint := ""
-		if _, ok := provider.Lookup(f.node.key); ok {
-			hint = ", such as \"preset: " + f.node.key + "\""
+		if _, ok := provider.Lookup(f.Name()); ok {
+			hint = ", such as \"preset: " + f.Name() + "\""
 		}
-		ps.add(f.node, "has neither preset nor protocol; write one of them%s", hint)
+		f.Wrong("", "has neither preset nor protocol; write one of them%s", hint)
 	}
-	return provider.Custom(protocol.Name(f.Protocol))
+	return provider.Custom(f.Protocol)
 }
 
 // validPlace reports whether a text is the name of a region or of a project. Neither may
@@ -123,7 +129,7 @@ func validPlace(name string) bool {
 
 // checkPlace checks region and project: whether the preset's address, its paths or the
 // signature have them, and whether they are names.
-func (f *providerFile) checkPlace(auth provider.Auth, preset provider.Preset, ps *Problems) {
+func (f *providerFile) checkPlace(auth provider.Auth, preset provider.Preset) {
 	inURL := func(name string) bool {
 		return f.BaseURL == "" && strings.Contains(preset.Template+preset.Host, name)
 	}
@@ -136,19 +142,19 @@ func (f *providerFile) checkPlace(auth provider.Auth, preset provider.Preset, ps
 	} {
 		switch {
 		case k.needed && k.value == "":
-			ps.addKey(&f.at, k.key, "is required for %s; write one such as %q", preset.Name, k.example)
+			f.Wrong(k.key, "is required for %s; write one such as %q", preset.Name, k.example)
 		case !k.needed && !k.signed && k.value != "" && preset.Template == "":
-			ps.addKey(&f.at, k.key, "is not a part of this provider's address; remove it")
+			f.Wrong(k.key, "is not a part of this provider's address; remove it")
 		case k.value != "" && (!validPlace(k.value) || k.key == "region" && strings.ContainsAny(k.value, ".:")):
-			ps.addKey(&f.at, k.key, "%q is not a name; write one such as %q", f.node.writtenAt(k.key, ""), k.example)
+			f.Wrong(k.key, "%q is not a name; write one such as %q", f.Written(k.key, ""), k.example)
 		}
 	}
 }
 
-func (f *providerFile) baseURL(name protocol.Name, preset provider.Preset, ps *Problems) *url.URL {
+func (f *providerFile) baseURL(name protocol.Name, preset provider.Preset) *url.URL {
 	own := f.BaseURL != ""
-	f.BaseURL = or(f.BaseURL, preset.URL(f.Project, f.Region))
-	n := f.node.child("base_url")
+	f.BaseURL = cmp.Or(f.BaseURL, preset.URL(f.Project, f.Region))
+	n := f.Node("base_url")
 	if !own && preset.Template != "" && (!validPlace(f.Region) || strings.Contains(f.Region, ".")) {
 		return &url.URL{} // reported there
 	}
@@ -157,11 +163,11 @@ func (f *providerFile) baseURL(name protocol.Name, preset provider.Preset, ps *P
 		case preset.Protocol == "" || f.Preset != "" && preset.Name == "":
 			// no preset, or an unknown one: reported there
 		case f.Preset == "azure":
-			ps.addKey(&f.at, "base_url", "is required for azure; write \"https://RESOURCE.openai.azure.com/openai/v1\"")
+			f.Wrong("base_url", "is required for azure; write \"https://RESOURCE.openai.azure.com/openai/v1\"")
 		case f.Preset == "azure-anthropic":
-			ps.addKey(&f.at, "base_url", "is required for azure-anthropic; write \"https://RESOURCE.services.ai.azure.com/anthropic\"")
+			f.Wrong("base_url", "is required for azure-anthropic; write \"https://RESOURCE.services.ai.azure.com/anthropic\"")
 		default:
-			ps.addKey(&f.at, "base_url", "is required; write what the vendor's SDK takes, such as \"http://127.0.0.1:8000/v1\", or a preset")
+			f.Wrong("base_url", "is required; write what the vendor's SDK takes, such as \"http://127.0.0.1:8000/v1\", or a preset")
 		}
 		return &url.URL{}
 	}
@@ -170,60 +176,60 @@ func (f *providerFile) baseURL(name protocol.Name, preset provider.Preset, ps *P
 		return u
 	}
 	if n == nil { // the preset's own address under another protocol
-		ps.addKey(&f.at, "base_url", "of the preset does not fit the protocol: it %s", err)
+		f.Wrong("base_url", "of the preset does not fit the protocol: it %s", err)
 	} else {
-		f.badBaseURL(n, err, ps)
+		f.badBaseURL(n, err)
 	}
 	return &url.URL{}
 }
 
 // badBaseURL reports an invalid base_url. It quotes the value unless it may contain a
 // password.
-func (f *providerFile) badBaseURL(n *node, err error, ps *Problems) {
-	text := strings.ReplaceAll(err.Error(), n.text, n.written)
-	if strings.Contains(n.written, "@") {
-		ps.add(n, "%s", text)
+func (f *providerFile) badBaseURL(n *settings.Node, err error) {
+	text := strings.ReplaceAll(err.Error(), n.Text, n.Written)
+	if strings.Contains(n.Written, "@") {
+		f.WrongNode(n, "%s", text)
 		return
 	}
-	ps.add(n, "%q %s", n.written, text)
+	f.WrongNode(n, "%q %s", n.Written, text)
 }
 
-func (f *providerFile) apiVersion(name protocol.Name, ps *Problems) string {
+func (f *providerFile) apiVersion(name protocol.Name) string {
 	if f.APIVersion == "" {
 		return ""
 	}
 	if !versioned(name) {
-		ps.addKey(&f.at, "api_version", "is not a part of the protocol %s; remove it, or write it into base_url as \"?api-version=...\"", name)
+		f.Wrong("api_version", "is not a part of the protocol %s; remove it, or write it into base_url as \"?api-version=...\"", name)
 		return ""
 	}
 	if !isVersion(name, f.APIVersion) {
-		ps.addKey(&f.at, "api_version", "%q is not a version of the protocol %s; write %s", f.node.writtenAt("api_version", ""), name, versionText(name))
+		f.Wrong("api_version", "%q is not a version of the protocol %s; write %s", f.Written("api_version", ""), name, versionText(name))
 	}
 	return f.APIVersion
 }
 
-func (f *providerFile) acceptedVersions(name protocol.Name, ps *Problems) []string {
-	if f.has("forward_unknown_version") && name != protocol.Anthropic {
-		ps.addKey(&f.at, "forward_unknown_version", "is not a part of the protocol %s, which has no version in its headers; remove it", name)
+func (f *providerFile) acceptedVersions(name protocol.Name) []string {
+	if f.Has("forward_unknown_version") && name != protocol.Anthropic {
+		f.Wrong("forward_unknown_version", "is not a part of the protocol %s, which has no version in its headers; remove it", name)
 	}
-	if f.has("accepted_versions") && !versioned(name) {
-		ps.addKey(&f.at, "accepted_versions", "is not a part of the protocol %s, which has no versions; remove it", name)
+	if f.Has("accepted_versions") && !versioned(name) {
+		f.Wrong("accepted_versions", "is not a part of the protocol %s, which has no versions; remove it", name)
 		return nil
 	}
 	for i, v := range f.AcceptedVersions {
 		if !isVersion(name, v) {
-			n := f.node.child("accepted_versions").children[i]
-			ps.add(n, "%q is not a version of the protocol %s; write %s", n.written, name, versionText(name))
+			n := f.Node("accepted_versions").Children[i]
+			f.WrongNode(n, "%q is not a version of the protocol %s; write %s", n.Written, name, versionText(name))
 		}
 	}
 	return f.AcceptedVersions
 }
 
-func (f *providerFile) rerank(name protocol.Name, ps *Problems) provider.Rerank {
-	if f.has("rerank") && name != protocol.OpenAIChat {
-		ps.addKey(&f.at, "rerank", "is not a part of the protocol %s; remove it, or write a provider of its own with \"protocol: openai-chat\"", name)
+func (f *providerFile) rerank(name protocol.Name) provider.Rerank {
+	if f.Has("rerank") && name != protocol.OpenAIChat {
+		f.Wrong("rerank", "is not a part of the protocol %s; remove it, or write a provider of its own with \"protocol: openai-chat\"", name)
 	}
-	return provider.Rerank(f.Rerank)
+	return f.Rerank
 }
 
 func versioned(name protocol.Name) bool { return name == protocol.Anthropic || name == protocol.Gemini }
@@ -251,26 +257,26 @@ func ownHeaders() []string {
 	}
 }
 
-func (f *providerFile) headers(auth provider.Auth, ps *Problems) http.Header {
+func (f *providerFile) headers(auth provider.Auth) http.Header {
 	if len(f.Headers) == 0 {
 		return nil
 	}
 	out := http.Header{}
-	for _, n := range f.node.child("headers").children {
-		name := http.CanonicalHeaderKey(n.key)
+	for _, n := range f.Node("headers").Children {
+		name := http.CanonicalHeaderKey(n.Key)
 		switch {
-		case !isToken(n.key):
-			ps.add(n, "is not the name of a header; write letters, digits and \"-\"")
+		case !isToken(n.Key):
+			f.WrongNode(n, "is not the name of a header; write letters, digits and \"-\"")
 		case name == auth.Header():
-			ps.add(n, "carries the credential of auth %s; write it as api_key", auth)
+			f.WrongNode(n, "carries the credential of auth %s; write it as api_key", auth)
 		case slices.Contains(ownHeaders(), name):
-			ps.add(n, "is written by the gateway itself; remove it")
-		case strings.ContainsFunc(n.text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
-			ps.add(n, "holds a line break or another character that a header cannot carry; remove it")
+			f.WrongNode(n, "is written by the gateway itself; remove it")
+		case strings.ContainsFunc(n.Text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+			f.WrongNode(n, "holds a line break or another character that a header cannot carry; remove it")
 		case out[name] != nil:
-			ps.add(n, "is set twice in different spellings; keep one")
+			f.WrongNode(n, "is set twice in different spellings; keep one")
 		}
-		out[name] = []string{n.text}
+		out[name] = []string{n.Text}
 	}
 	return out
 }
@@ -281,18 +287,18 @@ func isToken(s string) bool {
 	})
 }
 
-func (f *providerFile) checkKey(p *provider.Provider, preset provider.Preset, ps *Problems) {
+func (f *providerFile) checkKey(p *provider.Provider, preset provider.Preset) {
 	private := preset.Local || isPrivate(p.BaseURL.Hostname())
 	switch {
 	case p.Auth == provider.NoneAuth && p.Key != "":
-		ps.addKey(&f.at, "api_key", "is never sent, because auth is none; remove one of them")
+		f.Wrong("api_key", "is never sent, because auth is none; remove one of them")
 	case p.Auth != provider.NoneAuth && !p.Auth.Cloud() && p.Key == "" && !private && p.BaseURL.Host != "":
-		env := or(preset.EnvKey, "API_KEY")
-		ps.addKey(&f.at, "api_key", "is empty; write \"${%s}\", or \"auth: none\" if the provider asks for no key", env)
+		env := cmp.Or(preset.EnvKey, "API_KEY")
+		f.Wrong("api_key", "is empty; write \"${%s}\", or \"auth: none\" if the provider asks for no key", env)
 	case strings.ContainsFunc(p.Key.Reveal(), notInHeader):
-		ps.addKey(&f.at, "api_key", "holds a space, a line break or another character that a header cannot carry; remove it")
+		f.Wrong("api_key", "holds a space, a line break or another character that a header cannot carry; remove it")
 	case p.Key != "" && p.BaseURL.Scheme == "http" && !isPrivate(p.BaseURL.Hostname()):
-		ps.addKey(&f.at, "base_url", "would send api_key unencrypted over a public network; write https://")
+		f.Wrong("base_url", "would send api_key unencrypted over a public network; write https://")
 	}
 }
 
@@ -320,12 +326,14 @@ func isPrivate(host string) bool {
 }
 
 // checkLoop reports a provider whose address is the gateway's own.
-func (f *providerFile) checkLoop(p *provider.Provider, listen string, ps *Problems) {
+func (f *providerFile) checkLoop(p *provider.Provider, listen string) {
 	host, port, err := net.SplitHostPort(listen)
-	if err != nil || p.BaseURL.Port() != port || !isLoopback(p.BaseURL.Hostname()) {
+	if err != nil || p.BaseURL.Port() != port || !safeurl.IsLoopback(p.BaseURL.Hostname()) {
 		return
 	}
-	if ip, err := netip.ParseAddr(host); host == "" || isLoopback(host) || err == nil && ip.IsUnspecified() {
-		ps.addKey(&f.at, "base_url", "is the address that the gateway itself listens on; write the engine's own, or another port in listen")
+	if ip, err := netip.ParseAddr(host); host == "" || safeurl.IsLoopback(host) || err == nil && ip.IsUnspecified() {
+		f.Wrong("base_url", "is the address that the gateway itself listens on; write the engine's own, or another port in listen")
 	}
 }
+
+func notInHeader(r rune) bool { return r <= ' ' || r > '~' }

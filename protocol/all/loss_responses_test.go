@@ -47,6 +47,8 @@ func (r response) insert(at int, b llm.Block) {
 
 // The following edits make the responses that samples start from.
 
+func withCacheWrite(r response) { r.Usage = &llm.Usage{Input: 100, CacheWrite: 2000, Output: 100} }
+
 func withUsage(r response) { r.Usage = &llm.Usage{Input: 100, Output: 100} }
 
 func withCall(r response) {
@@ -93,6 +95,8 @@ func responseSamples() []responseSample {
 		{name: "usage.cache_write", base: withUsage, set: func(r response) { r.Usage.CacheWrite = 1234 }, find: "1234"},
 		{name: "usage.output", base: withUsage, set: func(r response) { r.Usage.Output = 1234 }, find: "1234"},
 		{name: "usage.reasoning", base: withUsage, set: func(r response) { r.Usage.Reasoning = 1234 }, find: "1234"},
+		{name: "usage.other", base: withCacheWrite, set: func(r response) { *r.Usage.At(llm.CacheWrite1h) = 1234 },
+			finds: map[protocol.Name]string{protocol.Anthropic: "1234", protocol.Converse: "1234"}},
 		{name: "usage: none", set: func(r response) { r.Usage = nil }},
 		{name: "usage_tier", base: withUsage, set: func(r response) { r.UsageTier = "flex" }},
 	})

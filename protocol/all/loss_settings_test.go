@@ -11,6 +11,7 @@ func outputSamples() []requestSample {
 		{name: "output.max_tokens", set: func(r request) { r.Output.MaxTokens = new(int64(1234)) }, find: "1234"},
 		{name: "output.max_tokens: unset", set: func(r request) { r.Output.MaxTokens = nil }},
 		{name: "output.max_tokens: 0: only fill the cache", set: func(r request) { r.Output.MaxTokens = new(int64(0)) }},
+		{name: "output.max_tokens: 1 to 15", set: func(r request) { r.Output.MaxTokens = new(int64(7)) }},
 		{name: "output.choices: 1", set: func(r request) { r.Output.Choices = new(int64(1)) }},
 		{name: "output.choices: 2 to 8", set: func(r request) { r.Output.Choices = new(int64(2)) }},
 		{name: "output.choices: more than 8", set: func(r request) { r.Output.Choices = new(int64(9)) }},

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/protocoltest"
@@ -156,7 +157,7 @@ func TestStops(t *testing.T) {
 		{llm.Stop{Kind: llm.Other, Raw: "?"}, false, "end_turn"},
 		{llm.Stop{}, false, "end_turn"},
 	} {
-		if got := encodeStop(c.stop, c.called); got != c.want {
+		if got := blockcodec.EncodeStop(stops, c.stop, c.called); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.stop, got, c.want)
 		}
 	}
@@ -185,17 +186,12 @@ func TestCallsEndWithToolUse(t *testing.T) {
 	}
 }
 
-// TestEventsWaitOnlyOnce: what has waited for its turn is written once and let go.
+// TestEventsWaitOnlyOnce: what has waited for its turn is written once.
 func TestEventsWaitOnlyOnce(t *testing.T) {
 	s := &streamEncoder{}
 	var out []byte
 	for _, e := range foreignStreams["calls_woven"].events {
 		out = s.Encode(e, out)
-	}
-	for i, b := range s.blocks {
-		if b != nil {
-			t.Errorf("block %d is still held", i)
-		}
 	}
 	if n := strings.Count(string(out), `"partial_json"`); n != 5 {
 		t.Errorf("%d pieces of arguments, want 5", n)

@@ -31,13 +31,4 @@ func (a *assembler) Event(data []byte) {
 }
 
 // Complete sets the members.
-func (a *assembler) Complete(body []byte) []byte {
-	var response wire.Object
-	if response.UnmarshalJSON(body) != nil {
-		return body
-	}
-	if text, err := a.response.SetIn(response).MarshalJSON(); err == nil {
-		return text
-	}
-	return body
-}
+func (a *assembler) Complete(body []byte) []byte { return a.response.Complete(body) }

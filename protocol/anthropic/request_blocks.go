@@ -9,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -162,17 +162,17 @@ func decodeCache(c wire.Opt[CacheControl]) *llm.CacheMark {
 	return &llm.CacheMark{TTL: w.TTL.Value(), Ext: kept.Ext(w.Extra)}
 }
 
-// turn encodes the blocks of one turn except tool results. The API rejects blank
+// Turn encodes the blocks of one turn except tool results. The API rejects blank
 // text, so it joins the text before or after it, or is dropped, and its cache mark moves to the
 // previous block. CRQ-06, ANT-21
-func (e *requestEncoder) turn(i int) []wire.Raw {
-	t := e.req.Turns[i]
+func (e *requestEncoder) Turn(i int) []wire.Raw {
+	t := e.Req.Turns[i]
 	at := protocol.At("turns", i)
 	var alone []int
 	t.Blocks, alone = blockcodec.JoinBlank(t.Blocks)
 	if t.Role == llm.User && slices.ContainsFunc(t.Blocks, func(b llm.Block) bool { return !blockcodec.IsText(b, blockcodec.IsBlank) }) {
 		for _, k := range alone {
-			e.report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
+			e.Report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
 		}
 	}
 	marks := make([]*llm.CacheMark, len(t.Blocks))
@@ -188,16 +188,11 @@ func (e *requestEncoder) turn(i int) []wire.Raw {
 	var out []wire.Raw
 	for k, b := range t.Blocks {
 		if _, result := b.(*llm.ToolResult); result || blockcodec.IsText(b, blockcodec.IsBlank) {
-			e.foreignSeals(protocol.At(at+".blocks", k), b.Common().Seals)
+			e.ForeignSeals(protocol.At(at+".blocks", k), b.Common().Seals)
 			continue
 		}
 		if text, ok := b.(*llm.Text); ok && k == last {
-			if short := e.trim(i, text.Text); short != text.Text {
-				e.report.Approximate(at, "text.trimmed", "white space at the end of a response to be continued")
-				trimmed := *text
-				trimmed.Text = short
-				b = &trimmed
-			}
+			b = e.Trim(i, text)
 		}
 		out = append(out, e.block(protocol.At(at+".blocks", k), t.Role, b, marks[k])...)
 	}
@@ -209,96 +204,54 @@ func (e *requestEncoder) block(at string, role llm.Role, b llm.Block, mark *llm.
 	w := Block{CacheControl: e.cache(at, mark), Extra: kept.Extra(b.Common().Ext)}
 	switch b := b.(type) {
 	case *llm.Text:
-		e.foreignSeals(at, b.Seals)
+		e.ForeignSeals(at, b.Seals)
 		if mark == nil && isPlain(b) {
 			return []wire.Raw{textBlock(b.Text)}
 		}
 		w.Type, w.Text = wire.Some("text"), wire.Some(wire.NewText(b.Text))
 		w.Citations = e.citations(at, role, b.Citations)
-	case *llm.Refusal:
-		e.report.Approximate(at, "refusal.as_text", "the protocol knows no refusal in history")
-		w.Type, w.Text = wire.Some("text"), wire.Some(wire.NewText(b.Text))
 	case *llm.Thought:
 		return e.thought(at, b)
 	case *llm.ToolCall:
-		id, sent := e.pairs.ID(b)
+		id, sent := e.Pairs.ID(b)
 		if !sent {
 			return nil // already reported as refused
 		}
-		e.foreignSeals(at, b.Seals)
+		e.ForeignSeals(at, b.Seals)
 		w.Type, w.ID = wire.Some("tool_use"), wire.Some(id)
-		w.Name, w.Input = wire.Some(e.names.Sent(blockcodec.RefOf(b))), blockcodec.Args(e.report, at, b)
+		w.Name, w.Input = wire.Some(e.Names.Sent(blockcodec.RefOf(b))), blockcodec.Args(e.Report, at, b)
 	case *llm.Media:
 		return e.mediaIn(at, role, b, w)
-	case *llm.ServerCall:
-		if b.Protocol == own {
-			return []wire.Raw{wire.Raw(b.Raw)}
-		}
-		if b.Digest == "" {
-			e.report.Drop(at, "server_tool.dropped", "a call of another vendor's tool says nothing here")
+	default:
+		text, raw := e.HistoryText(at, b)
+		switch {
+		case raw != nil:
+			return []wire.Raw{raw}
+		case text == "":
 			return nil
 		}
-		e.report.Approximate(at, "server_tool.digest", "a call of another vendor's tool is sent as text")
-		w.Type, w.Text = wire.Some("text"), wire.Some(wire.NewText(b.Digest))
-	case *llm.Opaque:
-		if b.Protocol == own {
-			return []wire.Raw{wire.Raw(b.Raw)}
-		}
-		e.report.Refuse(at, "block.unknown", "a block of type "+b.Type+" has no counterpart") // CRQ-41
-		return nil
-	default:
-		return nil
+		w.Type, w.Text = wire.Some("text"), wire.Some(wire.NewText(text))
 	}
-	return e.marshal(at, &w)
+	return e.Marshal(at, &w)
 }
 
-func (e *requestEncoder) marshal(at string, w *Block) []wire.Raw {
-	raw, err := wire.Marshal(w)
-	if err != nil {
-		e.report.Refuse(at, "block.invalid", err.Error())
-		return nil
-	}
-	return []wire.Raw{raw}
-}
+// TextBlock writes text.
+func (*requestEncoder) TextBlock(text string) wire.Raw { return textBlock(text) }
 
 // textBlock writes text.
 func textBlock(text string) wire.Raw {
 	return append(wire.AppendQuote([]byte(`{"type":"text","text":`), text), '}')
 }
 
-// foreignSeals reports seals that only another vendor can read.
-func (e *requestEncoder) foreignSeals(at string, seals []llm.Seal) {
-	for _, s := range seals {
-		e.dropIf(s.Origin != own, at+".seals", "seal.foreign")
-	}
-}
-
 // citations writes Anthropic's own citations if the version accepts them.
 func (e *requestEncoder) citations(at string, role llm.Role, list []llm.Citation) wire.Raw {
-	raws := ownCitations(list)
-	if len(raws) < len(list) {
-		e.report.Drop(at+".citations", "citation.foreign", "citations of another vendor")
-	}
+	raws := e.Citations(at, list)
 	if len(raws) == 0 {
 		return nil
 	}
 	if role != llm.Assistant && !e.version.UserTextCitations {
-		e.report.Drop(at+".citations", "citations.user_text", "version "+e.version.Name+" refuses citations on the user's text")
+		e.Report.Drop(at+".citations", "citations.user_text", "version "+e.version.Name+" refuses citations on the user's text")
 		return nil
 	}
 	return array(raws)
 }
-
-func ownCitations(list []llm.Citation) []wire.Raw {
-	var raws []wire.Raw
-	for _, c := range list {
-		if c.Protocol == own && c.Raw != "" {
-			raws = append(raws, wire.Raw(c.Raw))
-		}
-	}
-	return raws
-}
-
-// partBreak separates the parts of a thought, because the protocol has no
-// boundaries for them.
-const partBreak = "\n\n"

@@ -6,9 +6,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -36,8 +36,8 @@ func decodeResult(meta llm.Meta, w *Block) (*llm.ToolResult, error) {
 	return r, nil
 }
 
-// result encodes a tool result.
-func (e *requestEncoder) result(r blockcodec.Result) []wire.Raw {
+// Result encodes a tool result.
+func (e *requestEncoder) Result(r blockcodec.Result) []wire.Raw {
 	w := Block{Type: wire.Some("tool_result"), ToolUseID: wire.Some(r.ID), CacheControl: e.cache(r.At, r.Cache), Extra: kept.Extra(r.Ext)}
 	if r.Failed {
 		w.IsError = wire.Some(true)
@@ -45,7 +45,7 @@ func (e *requestEncoder) result(r blockcodec.Result) []wire.Raw {
 	if !r.Missing {
 		w.Content = wire.Some(e.resultContent(r.At, r.ToolResult))
 	}
-	return e.marshal(r.At, &w)
+	return e.Marshal(r.At, &w)
 }
 
 func (e *requestEncoder) resultContent(at string, r *llm.ToolResult) Content {
@@ -57,7 +57,7 @@ func (e *requestEncoder) resultContent(at string, r *llm.ToolResult) Content {
 	}
 	list, alone := blockcodec.JoinBlank(r.Blocks)
 	for _, k := range alone {
-		e.report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
+		e.Report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
 	}
 	var blocks wire.List[wire.Raw]
 	for k, b := range list {

@@ -1,13 +1,12 @@
 package anthropic
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -30,39 +29,39 @@ func (Codec) DecodeRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 	}
 	var w Request
 	if err := wire.Unmarshal(in.Body, &w); err != nil {
-		return nil, invalidJSON(err)
+		return nil, blockcodec.InvalidJSON(err)
 	}
 	if w.Thread.Kind() != 0 && w.Thread.Kind() != 'n' {
 		e := errThread
 		return nil, &e
 	}
-	d := requestDecoder{wire: &w, req: &llm.Request{Model: w.Model.Value(), Ext: kept.Ext(w.Extra)}}
-	d.req.Ext.Protocol = own
+	d := requestDecoder{RequestDecoder: blockcodec.RequestDecoder{Req: &llm.Request{Model: w.Model.Value(), Ext: kept.Ext(w.Extra)}}, wire: &w}
+	d.Req.Ext.Protocol = own
 	d.decode()
-	if d.err != nil {
-		return nil, d.err
+	if d.Err != nil {
+		return nil, d.Err
 	}
-	return d.req, nil
+	return d.Req, nil
 }
 
-// requestDecoder decodes one request. It keeps the first error.
+// requestDecoder decodes one request.
 type requestDecoder struct {
+	blockcodec.RequestDecoder
+
 	wire *Request
-	req  *llm.Request
-	err  *llm.Error
 }
 
 func (d *requestDecoder) decode() {
-	w, req := d.wire, d.req
+	w, req := d.wire, d.Req
 	if req.Model == "" {
-		d.fail("model", "the field is required: name the model")
+		d.Fail("model", "the field is required: name the model")
 	}
 	req.Stream, req.IncludeUsage = w.Stream.Value(), true
-	req.Output.MaxTokens = d.integer("max_tokens", w.MaxTokens)
+	req.Output.MaxTokens = d.Integer("max_tokens", w.MaxTokens)
 	for _, s := range w.StopSequences.Value() {
 		req.Output.Stops = append(req.Output.Stops, s.String())
 	}
-	req.Sampling = llm.Sampling{Temperature: number(w.Temperature), TopP: number(w.TopP), TopK: number(w.TopK)}
+	req.Sampling = llm.Sampling{Temperature: blockcodec.Number(w.Temperature), TopP: blockcodec.Number(w.TopP), TopK: blockcodec.Number(w.TopK)}
 	req.Identity.User = w.Metadata.Value().UserID.Value().String()
 	kept.KeepRest(&req.Ext, "metadata", w.Metadata.Value().Extra)
 	req.Service = llm.Service{Tier: tierNames[w.ServiceTier.Value()], Speed: w.Speed.Value()}
@@ -76,7 +75,7 @@ func (d *requestDecoder) decode() {
 	d.toolChoice()
 	d.system()
 	if !w.Messages.IsSet() {
-		d.fail("messages", "the field is required: send the conversation")
+		d.Fail("messages", "the field is required: send the conversation")
 	}
 	for i, m := range w.Messages.Value().All() {
 		d.message("messages."+strconv.Itoa(i), m)
@@ -85,30 +84,6 @@ func (d *requestDecoder) decode() {
 
 // tierNames maps service tiers to their neutral names.
 var tierNames = map[string]string{"standard_only": "default"}
-
-func (d *requestDecoder) fail(at, what string) {
-	if d.err == nil {
-		d.err = &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_value", Param: at, Message: at + ": " + what}
-	}
-}
-
-func (d *requestDecoder) integer(at string, n wire.Opt[wire.Number]) *int64 {
-	text, ok := n.Get()
-	if !ok {
-		return nil
-	}
-	i, err := text.Int64()
-	if err != nil || i < 0 {
-		d.fail(at, "must be a non-negative integer")
-		return nil
-	}
-	return &i
-}
-
-// number returns a number's text. Some clients send numbers as strings.
-func number(n wire.Opt[wire.Number]) llm.Number {
-	return llm.Number(strings.Trim(string(n.Value()), `"`))
-}
 
 // system decodes the system prompt as the first turn.
 func (d *requestDecoder) system() {
@@ -126,48 +101,24 @@ func (d *requestDecoder) system() {
 		n++
 	}
 	if n > 0 {
-		kept.Keep(&d.req.Ext, "system", array(c.Blocks.Value().Slice()[:n]))
+		kept.Keep(&d.Req.Ext, "system", array(c.Blocks.Value().Slice()[:n]))
 		t.Blocks = t.Blocks[n:]
 	}
 	if len(t.Blocks) > 0 {
-		d.req.Turns = append(d.req.Turns, t)
+		d.Req.Turns = append(d.Req.Turns, t)
 	}
 }
 
 func isBilling(text string) bool { return strings.HasPrefix(text, billingHeader) }
 
-var wireRoles = map[string]llm.Role{"user": llm.User, "assistant": llm.Assistant, "system": llm.System}
-
-// message decodes one message. Tool results and the blocks around them become
-// turns of their own, marked as one message.
 func (d *requestDecoder) message(at string, m *Message) {
-	role, ok := wireRoles[m.Role.Value()]
+	role, ok := d.Role(at, m.Role.Value())
 	if !ok {
-		d.fail(at+".role", "want user, assistant or system, got "+strconv.Quote(m.Role.Value()))
 		return
 	}
 	t := llm.Turn{Role: role, Ext: kept.Ext(m.Extra)}
 	blocks := d.content(at+".content", m.Content.Value(), &t)
-	first := true
-	for first || len(blocks) > 0 {
-		n := 0
-		for n < len(blocks) && blockcodec.IsResult(blocks[n]) == blockcodec.IsResult(blocks[0]) {
-			n++
-		}
-		part := t
-		part.Joined = !first
-		if !first {
-			part.Ext = llm.Ext{}
-		}
-		if part.Blocks = blocks[:n:n]; n > 0 && blockcodec.IsResult(blocks[0]) {
-			if role != llm.User {
-				d.fail(at+".content", "tool_result belongs into a user message")
-			}
-			part.Role = llm.ToolRole
-		}
-		d.req.Turns = append(d.req.Turns, part)
-		blocks, first = blocks[n:], false
-	}
+	d.Message(at, "tool_result", t, blocks)
 }
 
 // content decodes text or blocks, and records in the turn which of the two it
@@ -181,7 +132,7 @@ func (d *requestDecoder) content(at string, c Content, t *llm.Turn) []llm.Block 
 	for i, raw := range list.All() {
 		b, err := decodeBlock(*raw)
 		if err != nil {
-			d.fail(at+"."+strconv.Itoa(i), err.Error())
+			d.Fail(at+"."+strconv.Itoa(i), err.Error())
 			return blocks
 		}
 		blocks = append(blocks, b)
@@ -195,14 +146,4 @@ func (d *requestDecoder) content(at string, c Content, t *llm.Turn) []llm.Block 
 func isPlain(b llm.Block) bool {
 	t, ok := b.(*llm.Text)
 	return ok && t.Cache == nil && t.Ext.Protocol != own && len(t.Citations) == 0
-}
-
-// invalidJSON returns an error that says where a body is invalid.
-func invalidJSON(err error) *llm.Error {
-	e := &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_json", Message: err.Error()}
-	if at, ok := errors.AsType[*wire.Error](err); ok && at.Pointer != "" {
-		e.Param = strings.ReplaceAll(strings.TrimPrefix(at.Pointer, "/"), "/", ".")
-		e.Message = e.Param + ": " + at.Message
-	}
-	return e
 }

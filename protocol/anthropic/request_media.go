@@ -9,9 +9,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -96,13 +96,13 @@ func (e *requestEncoder) mediaIn(at string, role llm.Role, m *llm.Media, w Block
 	case raw == nil:
 		return nil
 	case blockcodec.IsSystem(role):
-		e.report.Refuse(at, "media.in_system", "system text cannot hold anything but text")
+		e.Report.Refuse(at, "media.in_system", "system text cannot hold anything but text")
 		return nil
-	case role != llm.Assistant, m.Kind == llm.File && e.version.AssistantDocument && e.home:
+	case role != llm.Assistant, m.Kind == llm.File && e.version.AssistantDocument && e.Home:
 		return []wire.Raw{raw}
 	}
-	e.report.Approximate(at, "media.moved", "what the assistant showed is in the next message of the user")
-	e.moved = append(e.moved, textBlock("[shown by the assistant in its turn before:]"), raw)
+	e.Report.Approximate(at, "media.moved", "what the assistant showed is in the next message of the user")
+	e.Moved = append(e.Moved, textBlock("[shown by the assistant in its turn before:]"), raw)
 	return nil
 }
 
@@ -114,14 +114,14 @@ func (e *requestEncoder) media(at string, m *llm.Media, w Block) wire.Raw {
 	switch m.Kind {
 	case llm.Image:
 		w.Type = wire.Some("image")
-		e.dropIf(m.Detail != "" && m.Detail != "auto", at+".detail", "media.detail")
+		e.DropIf(m.Detail != "" && m.Detail != "auto", at+".detail", "media.detail")
 	case llm.File:
 		w.Type = wire.Some("document")
 		if m.Title == "" {
 			w.Title = wire.NonZero(wire.NewText(m.Name))
 		}
 	default:
-		e.report.Refuse(at, "media.unsupported", "the vendor reads no "+string(m.Kind)) // CRQ-40
+		e.Report.Refuse(at, "media.unsupported", "the vendor reads no "+string(m.Kind)) // CRQ-40
 		return nil
 	}
 	s, ok := e.source(at, m)
@@ -129,7 +129,7 @@ func (e *requestEncoder) media(at string, m *llm.Media, w Block) wire.Raw {
 		return nil
 	}
 	w.Source = wire.Some(s)
-	if raw := e.marshal(at, &w); raw != nil {
+	if raw := e.Marshal(at, &w); raw != nil {
 		return raw[0]
 	}
 	return nil
@@ -141,19 +141,19 @@ func (e *requestEncoder) source(at string, m *llm.Media) (Source, bool) {
 		return e.dataSource(at, m)
 	case m.URL != "":
 		if !strings.HasPrefix(m.URL, "https://") && !strings.HasPrefix(m.URL, "http://") {
-			e.report.Refuse(at, "media.url", "the vendor fetches http addresses only")
+			e.Report.Refuse(at, "media.url", "the vendor fetches http addresses only")
 			return Source{}, false
 		}
 		return Source{Type: wire.Some("url"), URL: wire.Some(wire.NewText(m.URL))}, true
 	case m.FileID != "":
 		if m.Ext.Protocol != own { // CRQ-39
-			e.report.Refuse(at, "media.foreign_file", "file "+m.FileID+" is another vendor's; send its content")
+			e.Report.Refuse(at, "media.foreign_file", "file "+m.FileID+" is another vendor's; send its content")
 			return Source{}, false
 		}
 		return Source{Type: wire.Some("file"), FileID: wire.Some(m.FileID)}, true
 	}
-	if !e.home && (m.Text == "" || m.Kind == llm.Image) {
-		e.report.Refuse(at, "media.empty", "there is nothing in it; send its content")
+	if !e.Home && (m.Text == "" || m.Kind == llm.Image) {
+		e.Report.Refuse(at, "media.empty", "there is nothing in it; send its content")
 		return Source{}, false
 	}
 	return Source{Type: wire.Some("text"), MediaType: wire.Some("text/plain"), Data: wire.Some(wire.NewText(m.Text))}, true
@@ -165,7 +165,7 @@ func (e *requestEncoder) dataSource(at string, m *llm.Media) (Source, bool) {
 	case m.Kind == llm.Image:
 		mime = e.imageType(at, mime, m)
 		if !slices.Contains(imageTypes, mime) {
-			e.report.Refuse(at, "image.type", "the vendor reads JPEG, PNG, GIF and WebP, not "+m.MIME)
+			e.Report.Refuse(at, "image.type", "the vendor reads JPEG, PNG, GIF and WebP, not "+m.MIME)
 			return Source{}, false
 		}
 	case mime == "application/pdf", mime == "" && isPDF(m.Data):
@@ -173,12 +173,12 @@ func (e *requestEncoder) dataSource(at string, m *llm.Media) (Source, bool) {
 	case strings.HasPrefix(mime, "text/"):
 		text, err := base64.StdEncoding.DecodeString(m.Data)
 		if err != nil {
-			e.report.Refuse(at, "media.data", "the data is not base64")
+			e.Report.Refuse(at, "media.data", "the data is not base64")
 			return Source{}, false
 		}
 		return Source{Type: wire.Some("text"), MediaType: wire.Some("text/plain"), Data: wire.Some(wire.NewText(string(text)))}, true
 	default:
-		e.report.Refuse(at, "file.type", "the vendor reads PDF and plain text, not "+m.MIME)
+		e.Report.Refuse(at, "file.type", "the vendor reads PDF and plain text, not "+m.MIME)
 		return Source{}, false
 	}
 	return Source{Type: wire.Some("base64"), MediaType: wire.Some(mime), Data: wire.Some(wire.NewText(m.Data))}, true
@@ -190,13 +190,13 @@ func (e *requestEncoder) imageType(at, mime string, m *llm.Media) string {
 	if mime == "image/jpg" {
 		mime = "image/jpeg"
 	}
-	if e.home {
+	if e.Home {
 		return mime
 	}
 	head, _ := base64.StdEncoding.DecodeString(m.Data[:min(len(m.Data)/4*4, 64)])
 	seen := http.DetectContentType(head)
 	if seen != mime && slices.Contains(imageTypes, seen) {
-		e.report.Approximate(at, "image.type_corrected", "labelled "+m.MIME+", but it is "+seen)
+		e.Report.Approximate(at, "image.type_corrected", "labelled "+m.MIME+", but it is "+seen)
 		return seen
 	}
 	return mime
@@ -208,7 +208,7 @@ func (e *requestEncoder) wholeMedia(at string, m *llm.Media) wire.Raw {
 	content, ok := o.Get("content")
 	if ok && !e.version.UserTextCitations {
 		if clean, changed := withoutCitations(content); changed {
-			e.report.Drop(at+".citations", "citations.user_text", "version "+e.version.Name+" refuses citations on the user's text")
+			e.Report.Drop(at+".citations", "citations.user_text", "version "+e.version.Name+" refuses citations on the user's text")
 			o = o.With("content", clean)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -28,14 +28,14 @@ var (
 // accepts members without a schema.
 func (e *requestEncoder) subset(at string, schema wire.Raw) (subset wire.Raw, closed bool) {
 	if recursive(schema) {
-		e.report.Refuse(at, "schema.recursive", "the schema refers to itself, which the vendor refuses")
+		e.Report.Refuse(at, "schema.recursive", "the schema refers to itself, which the vendor refuses")
 		return schema, false
 	}
 	s := subsetter{}
 	out := s.schema(schema)
 	slices.Sort(s.moved)
 	for _, keyword := range slices.Compact(s.moved) {
-		e.report.Approximate(at, "schema.keyword_moved", keyword+" is in the description only")
+		e.Report.Approximate(at, "schema.keyword_moved", keyword+" is in the description only")
 	}
 	return out, s.closed
 }
@@ -201,20 +201,20 @@ func (d *requestDecoder) format() {
 			return
 		}
 	}
-	d.req.Output.Format = llm.Format{Kind: w.Type.Value(), Schema: llm.Raw(w.Schema), Strict: new(true), Ext: kept.Ext(w.Extra)}
-	d.req.Output.Format.Ext.Protocol = own
+	d.Req.Output.Format = llm.Format{Kind: w.Type.Value(), Schema: llm.Raw(w.Schema), Strict: new(true), Ext: kept.Ext(w.Extra)}
+	d.Req.Output.Format.Ext.Protocol = own
 }
 
 // format encodes the response format.
 func (e *requestEncoder) format() {
-	f := e.req.Output.Format
-	protocol.DropExt(e.report, "output.format", f.Ext, protocol.Anthropic)
+	f := e.Req.Output.Format
+	protocol.DropExt(e.Report, "output.format", f.Ext, protocol.Anthropic)
 	switch f.Kind {
 	case "", "text":
 		return
 	case "json_object":
-		e.report.Approximate("output.format", "format.json_object", "the protocol has no JSON mode; the model is instructed to respond in JSON")
-		e.notes = append(e.notes, "Answer with one JSON object and nothing else: no prose before or after it, no code fence.")
+		e.Report.Approximate("output.format", "format.json_object", "the protocol has no JSON mode; the model is instructed to respond in JSON")
+		e.Notes = append(e.Notes, "Answer with one JSON object and nothing else: no prose before or after it, no code fence.")
 		return
 	}
 	if f.Ext.Protocol == own {
@@ -222,17 +222,17 @@ func (e *requestEncoder) format() {
 		return
 	}
 	if f.Schema == "" {
-		e.report.Refuse("output.format.schema", "format.schema", "structured output needs a schema")
+		e.Report.Refuse("output.format.schema", "format.schema", "structured output needs a schema")
 		return
 	}
 	if f.Kind == "enum" {
-		e.report.Approximate("output.format", "format.enum", "the value comes as a JSON string")
+		e.Report.Approximate("output.format", "format.enum", "the value comes as a JSON string")
 	}
-	e.dropIf(f.Name != "", "output.format.name", "format.name")
-	e.dropIf(f.Description != "", "output.format.description", "format.description")
+	e.DropIf(f.Name != "", "output.format.name", "format.name")
+	e.DropIf(f.Description != "", "output.format.description", "format.description")
 	schema, closed := e.subset("output.format.schema", wire.Raw(f.Schema))
 	if f.Strict != nil && !*f.Strict || f.Strict == nil && closed {
-		e.report.Approximate("output.format.strict", "format.strict", "a schema is always strict; objects have no other members than its properties")
+		e.Report.Approximate("output.format.strict", "format.strict", "a schema is always strict; objects have no other members than its properties")
 	}
 	e.setFormat(Format{Type: wire.Some("json_schema"), Schema: schema})
 }
@@ -243,7 +243,7 @@ func (e *requestEncoder) setFormat(f Format) { e.outputConfig().Format = wire.So
 // use.
 func (e *requestEncoder) outputConfig() *OutputConfig {
 	if !e.out.OutputConfig.IsSet() {
-		e.out.OutputConfig = wire.Some(OutputConfig{Extra: kept.Rest(e.req.Ext, "output_config")})
+		e.out.OutputConfig = wire.Some(OutputConfig{Extra: kept.Rest(e.Req.Ext, "output_config")})
 	}
 	return e.out.OutputConfig.Ptr()
 }

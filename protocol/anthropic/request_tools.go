@@ -4,9 +4,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -35,10 +35,10 @@ func (d *requestDecoder) tools() {
 	for i, raw := range d.wire.Tools.Value().All() {
 		t, err := decodeTool(*raw)
 		if err != nil {
-			d.fail("tools."+strconv.Itoa(i), err.Error())
+			d.Fail("tools."+strconv.Itoa(i), err.Error())
 			return
 		}
-		d.req.Tools = append(d.req.Tools, t)
+		d.Req.Tools = append(d.Req.Tools, t)
 	}
 }
 
@@ -75,7 +75,7 @@ func (d *requestDecoder) toolChoice() {
 	if !ok {
 		return
 	}
-	c := &d.req.ToolChoice
+	c := &d.Req.ToolChoice
 	switch w.Type.Value() {
 	case "auto":
 		c.Mode = "auto"
@@ -86,35 +86,35 @@ func (d *requestDecoder) toolChoice() {
 	case "tool":
 		c.Mode = "named"
 		ref := llm.ToolRef{Kind: llm.FunctionTool, Name: w.Name.Value()}
-		for _, t := range d.req.Tools {
+		for _, t := range d.Req.Tools {
 			if t.Name == ref.Name {
 				ref.Kind = t.Kind
 			}
 		}
 		c.Names = []llm.ToolRef{ref}
 	default:
-		d.fail("tool_choice.type", "want auto, any, tool or none, got "+strconv.Quote(w.Type.Value()))
+		d.Fail("tool_choice.type", "want auto, any, tool or none, got "+strconv.Quote(w.Type.Value()))
 	}
 	if off, ok := w.DisableParallelToolUse.Get(); ok {
 		parallel := !off
-		d.req.Parallel = &parallel
+		d.Req.Parallel = &parallel
 	}
-	kept.KeepRest(&d.req.Ext, "tool_choice", w.Extra)
+	kept.KeepRest(&d.Req.Ext, "tool_choice", w.Extra)
 }
 
 // tools encodes all tools, or those that the choice allows.
 func (e *requestEncoder) tools() {
 	var out []wire.Raw
-	for i := range e.req.Tools {
-		t := &e.req.Tools[i]
-		if e.req.ToolChoice.Mode == "allowed" && !blockcodec.Allowed(e.req.ToolChoice.Names, t) {
+	for i := range e.Req.Tools {
+		t := &e.Req.Tools[i]
+		if e.Req.ToolChoice.Mode == "allowed" && !blockcodec.Allowed(e.Req.ToolChoice.Names, t) {
 			continue
 		}
 		if raw := e.tool(protocol.At("tools", i), t); raw != nil {
 			out = append(out, raw)
 		}
 	}
-	if len(out) == 0 && !e.home {
+	if len(out) == 0 && !e.Home {
 		out = e.toolsOfHistory()
 	}
 	if len(out) > 0 {
@@ -123,28 +123,28 @@ func (e *requestEncoder) tools() {
 }
 
 func (e *requestEncoder) tool(at string, t *llm.Tool) wire.Raw {
-	protocol.DropExt(e.report, at, t.Ext, protocol.Anthropic)
+	protocol.DropExt(e.Report, at, t.Ext, protocol.Anthropic)
 	w := Tool{CacheControl: e.cache(at, t.Cache)}
 	schema := wire.Raw(t.Schema)
 	switch t.Kind {
 	case llm.HostedTool:
 		return e.hosted(at, t)
 	case llm.CustomTool:
-		text, input := blockcodec.CustomTool(e.report, at, t)
+		text, input := blockcodec.CustomTool(e.Report, at, t)
 		w.Description, schema = wire.NonZero(wire.NewText(text)), input
 	default:
 		if t.Kind == llm.SearchTool {
-			e.report.Approximate(at, "tool_search.as_function", "a search for tools that the client runs is sent as a function")
+			e.Report.Approximate(at, "tool_search.as_function", "a search for tools that the client runs is sent as a function")
 		}
 		w.Description = wire.NonZero(wire.NewText(t.Description))
 		schema = e.functionSchema(at, t, schema, &w)
 	}
-	w.Name = wire.Some(e.names.Sent(llm.ToolRef{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace}))
+	w.Name = wire.Some(e.Names.Sent(llm.ToolRef{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace}))
 	w.InputSchema = schema
 	w.Extra = kept.Extra(t.Ext)
 	raw, err := wire.Marshal(&w)
 	if err != nil {
-		e.report.Refuse(at, "tool.invalid", err.Error())
+		e.Report.Refuse(at, "tool.invalid", err.Error())
 		return nil
 	}
 	return raw
@@ -157,7 +157,7 @@ func (e *requestEncoder) functionSchema(at string, t *llm.Tool, schema wire.Raw,
 		}
 		return schema
 	}
-	schema = blockcodec.RootObject(e.report, at, schema)
+	schema = blockcodec.RootObject(e.Report, at, schema)
 	if t.Strict != nil && *t.Strict { // false is the default
 		w.Strict = wire.Some(true)
 		schema, _ = e.subset(at+".schema", schema)
@@ -167,16 +167,16 @@ func (e *requestEncoder) functionSchema(at string, t *llm.Tool, schema wire.Raw,
 
 func (e *requestEncoder) hosted(at string, t *llm.Tool) wire.Raw {
 	if t.Ext.Protocol == own && t.Raw != "" {
-		e.names.Fix(t.Name)
+		e.Names.Fix(t.Name)
 		return wire.Raw(t.Raw)
 	}
 	h, ok := hostedTools[t.Hosted]
 	if !ok {
-		e.report.Drop(at, "tool.hosted", "there is no counterpart of the hosted tool "+t.Hosted) // RSP-23
+		e.Report.Drop(at, "tool.hosted", "there is no counterpart of the hosted tool "+t.Hosted) // RSP-23
 		return nil
 	}
-	e.report.Approximate(at, "tool.hosted_mapped", "sent as "+h.typ+" without the settings of the original")
-	e.names.Take(h.name)
+	e.Report.Approximate(at, "tool.hosted_mapped", "sent as "+h.typ+" without the settings of the original")
+	e.Names.Take(h.name)
 	w := Tool{Type: wire.Some(h.typ), Name: wire.Some(h.name)}
 	raw, _ := wire.Marshal(&w)
 	return raw
@@ -186,45 +186,48 @@ func (e *requestEncoder) hosted(at string, t *llm.Tool) wire.Raw {
 // tool blocks without declared tools. CRQ-31
 func (e *requestEncoder) toolsOfHistory() []wire.Raw {
 	var out []wire.Raw
-	for _, name := range e.names.Called(e.req.Turns) {
+	for _, name := range e.Names.Called(e.Req.Turns) {
 		w := Tool{Name: wire.Some(name), InputSchema: wire.Raw(`{"type":"object"}`)}
 		if raw, err := wire.Marshal(&w); err == nil {
 			out = append(out, raw)
 		}
 	}
 	if out != nil {
-		e.fromHistory = true
-		e.report.Approximate("tools", "tools.from_history", "declared the tools of earlier turns, which may not be called")
+		e.FromHistory = true
+		e.Report.Approximate("tools", "tools.from_history", "declared the tools of earlier turns, which may not be called")
 	}
 	return out
 }
 
 // toolChoice encodes which tools may or must be called.
 func (e *requestEncoder) toolChoice() {
-	typ, name := e.choiceType()
+	typ, name := e.ChoiceType(func(name string) (string, bool) {
+		h, ok := hostedTools[name]
+		return h.name, ok
+	})
 	if !e.out.Tools.IsSet() {
 		if typ == "any" || typ == "tool" {
-			e.report.Refuse("tool_choice", "tool_choice.without_tools", "a tool is to be called, but none is declared")
+			e.Report.Refuse("tool_choice", "tool_choice.without_tools", "a tool is to be called, but none is declared")
 		}
 		return
 	}
-	if e.fromHistory {
+	if e.FromHistory {
 		typ, name = "none", ""
 	}
-	if (typ == "any" || typ == "tool") && e.target.Gates.NoForcedTool {
-		e.report.Approximate("tool_choice", "tool_choice.forced_unsupported", "the model cannot be forced to call a tool; it is instructed to")
-		e.notes = append(e.notes, blockcodec.ForcedNote(name))
+	if (typ == "any" || typ == "tool") && e.Target.Gates.NoForcedTool {
+		e.Report.Approximate("tool_choice", "tool_choice.forced_unsupported", "the model cannot be forced to call a tool; it is instructed to")
+		e.Notes = append(e.Notes, blockcodec.ForcedNote(name))
 		typ, name = "auto", ""
 	}
-	c := ToolChoice{Extra: kept.Rest(e.req.Ext, "tool_choice")}
-	if e.req.Parallel != nil && typ != "none" {
+	c := ToolChoice{Extra: kept.Rest(e.Req.Ext, "tool_choice")}
+	if e.Req.Parallel != nil && typ != "none" {
 		switch {
-		case !*e.req.Parallel:
+		case !*e.Req.Parallel:
 			c.DisableParallelToolUse = wire.Some(true)
-		case e.home: // true is the default, and clients of other protocols send it routinely
+		case e.Home: // true is the default, and clients of other protocols send it routinely
 			c.DisableParallelToolUse = wire.Some(false)
 		}
-		if typ == "" && !*e.req.Parallel { // CRQ-28
+		if typ == "" && !*e.Req.Parallel { // CRQ-28
 			typ = "auto"
 		}
 	}
@@ -233,47 +236,5 @@ func (e *requestEncoder) toolChoice() {
 	}
 	c.Type, c.Name = wire.Some(typ), wire.NonZero(name)
 	e.out.ToolChoice = wire.Some(c)
-	e.forced = typ == "any" || typ == "tool"
-}
-
-// choiceType returns the protocol's type of tool choice, and the tool that it
-// names.
-func (e *requestEncoder) choiceType() (typ, name string) {
-	c := e.req.ToolChoice
-	switch c.Mode {
-	case "auto", "none":
-		return c.Mode, ""
-	case "required":
-		return "any", ""
-	case "named":
-		if len(c.Names) == 1 {
-			return "tool", e.chosen(c.Names[0])
-		}
-		return "any", ""
-	case "allowed":
-		e.report.Approximate("tool_choice", "tool_choice.allowed_filtered", "the tools that are not allowed are not sent")
-		if c.Allowed == "required" {
-			return "any", ""
-		}
-		return "auto", ""
-	case "validated":
-		e.report.Approximate("tool_choice", "tool_choice.validated", "sent as auto")
-		return "auto", ""
-	case "hosted":
-		if len(c.Names) == 1 {
-			if h, ok := hostedTools[c.Names[0].Name]; ok {
-				return "tool", h.name
-			}
-		}
-		e.report.Approximate("tool_choice", "tool_choice.hosted", "the tool cannot be chosen; the model decides")
-		return "auto", ""
-	}
-	return "", ""
-}
-
-func (e *requestEncoder) chosen(ref llm.ToolRef) string {
-	if ref.Kind == llm.HostedTool {
-		return ref.Name
-	}
-	return e.names.Sent(ref)
+	e.Forced = typ == "any" || typ == "tool"
 }

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -18,21 +19,11 @@ func (Codec) DecodeResponse(body []byte) (*llm.Response, *llm.Error) {
 	if !w.Content.IsSet() {
 		return nil, protocol.InvalidResponse("the upstream's response has no content", nil)
 	}
-	c := llm.Choice{}
-	called := false
-	for _, raw := range w.Content.Value().All() {
-		b, err := decodeBlock(*raw)
-		if err != nil {
-			return nil, protocol.InvalidResponse("the upstream's response holds a content block that cannot be decoded", err)
-		}
-		if call, ok := b.(*llm.ToolCall); ok {
-			called = true
-			if call.Args == "" {
-				call.Args = "{}"
-			}
-		}
-		c.Blocks = append(c.Blocks, b)
+	blocks, called, err := blockcodec.DecodeContent(w.Content.Value(), decodeBlock)
+	if err != nil {
+		return nil, err
 	}
+	c := llm.Choice{Blocks: blocks}
 	details := w.StopDetails.Value()
 	c.Stop = decodeStop(w.StopReason.Value(), w.StopSequence.Value().String(), details, called)
 	kept.KeepRest(&c.Ext, "stop_details", details.Extra)
@@ -45,21 +36,4 @@ func (Codec) DecodeResponse(body []byte) (*llm.Response, *llm.Error) {
 		kept.KeepRest(&r.Ext, "usage", t.rest)
 	}
 	return r, nil
-}
-
-// decodeStop decodes the stop reason. A complete response without a reason is
-// EndTurn.
-func decodeStop(reason, sequence string, details StopDetails, called bool) llm.Stop {
-	s := llm.Stop{Raw: reason, Matched: sequence, Category: details.Category.Value(), Explanation: details.Explanation.Value().String()}
-	s.Kind = llm.Other
-	if kind, ok := stopKinds[reason]; ok {
-		s.Kind = kind
-	}
-	switch {
-	case called && (reason == "" || s.Kind == llm.EndTurn):
-		s.Kind = llm.ToolUse
-	case reason == "", s.Kind == llm.ToolUse && !called:
-		s.Kind = llm.EndTurn
-	}
-	return s
 }

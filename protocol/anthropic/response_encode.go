@@ -1,12 +1,9 @@
 package anthropic
 
 import (
-	"slices"
-	"strings"
-
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -24,22 +21,14 @@ func (Codec) EncodeResponse(resp *llm.Response, req *llm.Request, report *llm.Re
 	if len(resp.Choices) > 0 {
 		choice = resp.Choices[0]
 	}
-	reportEnvelope(resp, choice, report)
+	blockcodec.ReportEnvelope(resp, choice, encodeTier(resp.Tier), "default", protocol.Anthropic, report)
 	for _, m := range kept.Extra(blockcodec.Without(choice.Ext, "usage", "stop_details")).All() { // members of message_delta
 		w.Extra.Set(m.Name, m.Value)
 	}
-	var content wire.List[wire.Raw]
-	called := false
-	for i, b := range choice.Blocks {
-		_, call := b.(*llm.ToolCall)
-		called = called || call
-		if raw := answerBlock(b, protocol.At("blocks", i), report); raw != nil {
-			content.Append(&raw)
-		}
-	}
+	content, called := blockcodec.EncodeContent(choice.Blocks, report, answerBlock)
 	w.Content = wire.Some(content)
-	reason := encodeStop(choice.Stop, called)
-	reportStop(reason, choice.Stop, report)
+	reason := blockcodec.EncodeStop(stops, choice.Stop, called)
+	blockcodec.ReportStop(stops, reason, choice.Stop, reason == refusal, report)
 	w.StopReason, w.StopDetails = wire.Some(reason), stopDetails(reason, choice.Stop)
 	if d := w.StopDetails.Ptr(); d != nil {
 		d.Extra = kept.Rest(choice.Ext, "stop_details")
@@ -55,22 +44,6 @@ func (Codec) EncodeResponse(resp *llm.Response, req *llm.Request, report *llm.Re
 	return body
 }
 
-// reportEnvelope reports what the response holds outside its blocks that the
-// protocol has no field for.
-func reportEnvelope(resp *llm.Response, choice llm.Choice, report *llm.Report) {
-	if len(resp.Choices) > 1 {
-		report.Drop("choices", "choices.dropped", "the protocol returns one choice; the others are dropped")
-	}
-	if tier := encodeTier(resp.Tier); tier != resp.Tier && resp.Tier != "default" {
-		report.Approximate("tier", "tier.mapped", resp.Tier+" is written as "+tier)
-	}
-	if resp.Usage == nil {
-		report.Approximate("usage", "usage.unknown", "nothing was counted; clients read zeros")
-	}
-	protocol.DropExt(report, "response", resp.Ext, protocol.Anthropic)
-	protocol.DropExt(report, protocol.At("choices", choice.Index), choice.Ext, protocol.Anthropic)
-}
-
 func encodeUsage(resp *llm.Response, end llm.Ext) Usage {
 	var u Usage
 	_ = wire.Unmarshal(appendUsage(nil, resp.Usage), &u) // cannot fail: it was encoded just now
@@ -80,6 +53,7 @@ func encodeUsage(resp *llm.Response, end llm.Ext) Usage {
 			u.Extra.Set(m.Name, m.Value)
 		}
 	}
+	u.Extra = wire.NewExtra(withCacheCreation(u.Extra.All(), resp.Usage))
 	return u
 }
 
@@ -117,14 +91,10 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 		if b.Text == "" && carrier == "" {
 			return nil
 		}
-		reportText(b, at, report)
-		own := ownCitations(b.Citations)
-		if len(own) < len(b.Citations) {
-			report.Drop(at+".citations", "citation.foreign", "citations of another vendor")
-		}
+		blockcodec.ReportText(b, at, protocol.Anthropic, report)
 		w.Type, w.Text = wire.Some("text"), wire.Some(wire.NewText(b.Text))
-		if own != nil {
-			w.Citations = array(own)
+		if list := blockcodec.OwnCitations(b.Citations, own); list != nil {
+			w.Citations = array(list)
 		}
 	case *llm.Thought:
 		seal, sealed := b.SealFor(string(protocol.Anthropic))
@@ -133,7 +103,7 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 			seal.Data = protocol.Wrap(b.Seals, protocol.Anthropic)
 		}
 		if seal.Data == "" {
-			if thoughtText(b) == "" {
+			if blockcodec.ThoughtText(b) == "" {
 				return nil
 			}
 			seal.Data = protocol.Unsealed // some clients ignore thinking without a signature
@@ -144,12 +114,7 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 		return thoughtBlock(b, seal)
 	case *llm.ToolCall:
 		w.Type, w.ID, w.Name = wire.Some("tool_use"), wire.Some(answerCallID(b)), wire.Some(b.Name)
-		if w.Input = blockcodec.Member("input", blockcodec.Quoted(b.Args)); b.Kind != llm.CustomTool {
-			var wrapped bool
-			if w.Input, wrapped = blockcodec.ObjectArgs(b.Args); wrapped {
-				report.Approximate(at+".args", "args.wrapped", "arguments that are no object were put into one")
-			}
-		}
+		w.Input = blockcodec.Args(report, at, b)
 	default:
 		text, raw := blockcodec.AnswerText(b, at, report, own)
 		if text == "" {
@@ -165,86 +130,5 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 	return raw
 }
 
-// reportText reports what a text block cannot hold.
-func reportText(t *llm.Text, at string, report *llm.Report) {
-	if t.Phase != "" {
-		report.Drop(at+".phase", "text.phase", "the protocol does not distinguish commentary from the final answer")
-	}
-	blockcodec.DropLogprobs(t.Logprobs, at, report)
-}
-
 // answerCallID returns a call's id in the form that clients may send back.
 func answerCallID(c *llm.ToolCall) string { return protocol.WrapID(c.CallID, maxName) }
-
-// stopKinds maps stop reasons to neutral kinds, and stopReasons is the reverse.
-// Several kinds share a reason.
-var (
-	stopKinds = map[string]llm.StopKind{
-		"end_turn":                      llm.EndTurn,
-		"max_tokens":                    llm.MaxTokens,
-		"stop_sequence":                 llm.StopSequence,
-		"tool_use":                      llm.ToolUse,
-		"pause_turn":                    llm.Pause,
-		"refusal":                       llm.Refused,
-		"model_context_window_exceeded": llm.ContextWindow,
-	}
-	stopReasons = map[llm.StopKind]string{
-		llm.EndTurn:       "end_turn",
-		llm.MaxTokens:     "max_tokens",
-		llm.StopSequence:  "stop_sequence",
-		llm.ToolUse:       "tool_use",
-		llm.Pause:         "pause_turn",
-		llm.Refused:       "refusal",
-		llm.ContentFilter: "refusal",
-		llm.PromptBlocked: "refusal",
-		llm.ContextWindow: "model_context_window_exceeded",
-	}
-)
-
-// encodeStop returns the stop reason of a neutral stop. A kind without a reason
-// is sent in the source's own word, so that it does not look like a normal end;
-// clients accept unknown words. ANT-24
-func encodeStop(s llm.Stop, called bool) string {
-	reason, ok := stopReasons[s.Kind]
-	switch {
-	case s.Kind == llm.ToolUse && !called:
-		return "end_turn"
-	case s.Kind == llm.EndTurn && called:
-		return "tool_use"
-	case ok:
-		return reason
-	}
-	word := strings.ToLower(s.Raw)
-	if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_") != "" {
-		return "end_turn"
-	}
-	return word
-}
-
-// lossyStops lists the kinds that share another kind's reason or have none.
-var lossyStops = []llm.StopKind{llm.ContentFilter, llm.PromptBlocked, llm.Malformed, llm.Other}
-
-// reportStop reports what the stop reason cannot express.
-func reportStop(reason string, s llm.Stop, report *llm.Report) {
-	if slices.Contains(lossyStops, s.Kind) {
-		report.Approximate("stop.kind", "stop_reason.lossy", string(s.Kind)+" is written as "+reason)
-	}
-	if reason != "refusal" && s.Category+s.Explanation != "" {
-		report.Drop("stop.explanation", "stop_reason.lossy", "only a refusal is explained")
-	}
-}
-
-// stopDetails encodes the details of a refusal. Other reasons have none.
-func stopDetails(reason string, s llm.Stop) wire.Opt[StopDetails] {
-	if reason != "refusal" {
-		return wire.Opt[StopDetails]{}
-	}
-	d := StopDetails{Type: wire.Some("refusal"), Category: wire.Null[string](), Explanation: wire.Null[wire.Text]()}
-	if s.Category != "" {
-		d.Category = wire.Some(s.Category)
-	}
-	if s.Explanation != "" {
-		d.Explanation = wire.Some(wire.NewText(s.Explanation))
-	}
-	return wire.Some(d)
-}

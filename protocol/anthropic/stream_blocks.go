@@ -5,40 +5,21 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// outBlock is a block that is being sent to the client.
-type outBlock struct {
-	block   llm.Block
-	seals   []llm.Seal
-	sealed  int // number of seals that the start event held
-	signed  bool
-	index   int // index on the wire
-	begun   bool
-	ended   bool
-	waiting []llm.Event
-	part    int // of a thought: the last part that was written
-
-	args blockcodec.Arguments
-}
-
-func newOutBlock(b llm.Block) *outBlock {
-	return &outBlock{block: b, seals: append([]llm.Seal(nil), b.Common().Seals...)}
-}
-
 // skeleton returns the block of the start event: without text, with the seals
 // known so far.
-func (b *outBlock) skeleton() wire.Raw {
-	b.sealed = len(b.seals)
-	carrier := protocol.Carry(b.seals, protocol.Anthropic)
-	w := Block{ExtraContent: wire.Raw(carrier), Extra: kept.Extra(b.block.Common().Ext)}
-	switch block := b.block.(type) {
+func skeleton(b *blockcodec.OutBlock) wire.Raw {
+	b.Sealed = len(b.Seals)
+	carrier := protocol.Carry(b.Seals, protocol.Anthropic)
+	w := Block{ExtraContent: wire.Raw(carrier), Extra: kept.Extra(b.Block.Common().Ext)}
+	switch block := b.Block.(type) {
 	case *llm.Thought:
-		t := llm.Thought{Meta: llm.Meta{Seals: b.seals, Ext: block.Ext}}
+		t := llm.Thought{Meta: llm.Meta{Seals: b.Seals, Ext: block.Ext}}
 		seal, ok := t.SealFor(own)
 		if !ok || seal.Form != llm.Redacted {
 			seal = llm.Seal{} // a signature is sent as a delta
@@ -57,64 +38,40 @@ func (b *outBlock) skeleton() wire.Raw {
 	return raw
 }
 
-// text writes a text delta. An empty one does not open the block.
-func (s *streamEncoder) text(to []byte, b *outBlock, e llm.Delta) []byte {
-	if e.Text == "" {
-		return to
-	}
-	switch block := b.block.(type) {
-	case *llm.Text, *llm.Refusal:
-		to = deltaHead(s.open(to, b), b, "text_delta", "text")
-		return deltaTail(wire.AppendQuote(to, e.Text))
-	case *llm.Thought:
-		text := e.Text
-		if e.Part > b.part {
-			text = strings.Repeat(partBreak, e.Part-b.part) + text
-			b.part = e.Part
-		}
-		to = deltaHead(s.open(to, b), b, "thinking_delta", "thinking")
-		return deltaTail(wire.AppendQuote(to, text))
-	case *llm.ToolCall:
-		return s.args(to, b, block, e.Text)
-	}
-	return to
-}
-
 // seal takes a seal. Anthropic's own signature has an event; other seals wait for
 // the block's start or end.
-func (s *streamEncoder) seal(to []byte, b *outBlock, seal llm.Seal) []byte {
-	_, thought := b.block.(*llm.Thought)
+func (s *streamEncoder) seal(to []byte, b *blockcodec.OutBlock, seal llm.Seal) []byte {
+	_, thought := b.Block.(*llm.Thought)
 	if seal.Origin != own || seal.Form != llm.Signature || !thought {
-		b.seals = append(b.seals, seal)
+		b.Seals = append(b.Seals, seal)
 		return to
 	}
 	return s.signature(to, b, seal)
 }
 
-func (s *streamEncoder) signature(to []byte, b *outBlock, seal llm.Seal) []byte {
-	b.signed = true
-	to = deltaHead(s.open(to, b), b, "signature_delta", "signature")
-	return deltaTail(wire.AppendQuote(to, seal.Data))
+func (s *streamEncoder) signature(to []byte, b *blockcodec.OutBlock, seal llm.Seal) []byte {
+	b.Signed = true
+	return s.delta(to, b, blockcodec.SignaturePart, seal.Data)
 }
 
 // close writes the end of a block, and the complete block if it has no deltas.
-func (s *streamEncoder) close(to []byte, b *outBlock) []byte {
-	switch block := b.block.(type) {
+func (s *streamEncoder) close(to []byte, b *blockcodec.OutBlock) []byte {
+	switch block := b.Block.(type) {
 	case *llm.Text, *llm.Refusal:
-		if len(b.seals) > 0 { // an empty text may carry a seal
+		if len(b.Seals) > 0 { // an empty text may carry a seal
 			to = s.open(to, b)
 		}
 	case *llm.Thought:
-		if len(b.seals) > 0 {
+		if len(b.Seals) > 0 {
 			to = s.open(to, b)
 		}
 		t := llm.Thought{Meta: *block.Common()}
 		if seal, ok := t.SealFor(own); ok && seal.Form == llm.Signature {
 			to = s.signature(to, b, seal) // known since the start
-		} else if w := protocol.Wrap(b.seals, protocol.Anthropic); w != "" && !ok {
+		} else if w := protocol.Wrap(b.Seals, protocol.Anthropic); w != "" && !ok {
 			to = s.signature(to, b, llm.Seal{Data: w}) // clients send it back, whoever made it
-			b.sealed = len(b.seals)
-		} else if b.begun && !b.signed && len(b.seals) == 0 {
+			b.Sealed = len(b.Seals)
+		} else if b.Begun && !b.Signed && len(b.Seals) == 0 {
 			to = s.signature(to, b, llm.Seal{Data: protocol.Unsealed}) // see answerBlock
 		}
 	case *llm.ToolCall:
@@ -122,11 +79,11 @@ func (s *streamEncoder) close(to []byte, b *outBlock) []byte {
 	default:
 		to = s.wholeBlock(to, b)
 	}
-	if !b.begun {
+	if !b.Begun {
 		return to
 	}
-	to = strconv.AppendInt(append(head(to, "content_block_stop"), `,"index":`...), int64(b.index), 10)
-	if late := protocol.Carry(b.seals[b.sealed:], protocol.Anthropic); late != "" {
+	to = strconv.AppendInt(append(head(to, "content_block_stop"), `,"index":`...), int64(b.Index), 10)
+	if late := protocol.Carry(b.Seals[b.Sealed:], protocol.Anthropic); late != "" {
 		to = append(append(to, `,"`+protocol.CarrierMember+`":`...), late...)
 	}
 	return tail(to)
@@ -134,11 +91,10 @@ func (s *streamEncoder) close(to []byte, b *outBlock) []byte {
 
 // wholeBlock writes a block without deltas. The input of vendor-run tools goes
 // into one delta, because SDKs read it only there. ANT-02, ANT-26
-func (s *streamEncoder) wholeBlock(to []byte, b *outBlock) []byte {
-	text, raw := blockcodec.AnswerText(b.block, "", &llm.Report{}, own)
+func (s *streamEncoder) wholeBlock(to []byte, b *blockcodec.OutBlock) []byte {
+	text, raw := blockcodec.AnswerText(b.Block, "", &llm.Report{}, own)
 	if text != "" {
-		to = deltaHead(s.open(to, b), b, "text_delta", "text")
-		return deltaTail(wire.AppendQuote(to, text))
+		return s.delta(to, b, blockcodec.TextPart, text)
 	}
 	if raw == nil {
 		return to
@@ -147,7 +103,7 @@ func (s *streamEncoder) wholeBlock(to []byte, b *outBlock) []byte {
 	if strings.HasSuffix(blockType(raw), "_tool_use") && o.UnmarshalJSON(raw) == nil {
 		if input, ok := o.Get("input"); ok {
 			if shown, err := o.With("input", wire.Raw("{}")).MarshalJSON(); err == nil {
-				return s.partialJSON(s.begin(to, b, shown), b, string(input))
+				return s.delta(s.begin(to, b, shown), b, blockcodec.InputPart, string(input))
 			}
 		}
 	}

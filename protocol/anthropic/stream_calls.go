@@ -1,28 +1,16 @@
 package anthropic
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-func (s *streamEncoder) args(to []byte, b *outBlock, call *llm.ToolCall, text string) []byte {
-	if text = b.args.Add(call, text); text == "" {
-		return to
-	}
-	return s.partialJSON(to, b, text)
-}
-
-func (s *streamEncoder) partialJSON(to []byte, b *outBlock, text string) []byte {
-	to = deltaHead(s.open(to, b), b, "input_json_delta", "partial_json")
-	return deltaTail(wire.AppendQuote(to, text))
-}
-
-func (s *streamEncoder) closeCall(to []byte, b *outBlock, call *llm.ToolCall) []byte {
-	s.called = true
+func (s *streamEncoder) closeCall(to []byte, b *blockcodec.OutBlock, call *llm.ToolCall) []byte {
+	s.Called = true
 	to = s.open(to, b)
-	input, ok := b.args.Rest(call)
+	input, ok := b.RestOfInput(call)
 	if !ok || string(input) == "{}" { // the start event says so already
 		return to
 	}
-	return s.partialJSON(to, b, string(input))
+	return s.delta(to, b, blockcodec.InputPart, string(input))
 }

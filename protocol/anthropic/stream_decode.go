@@ -7,9 +7,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -134,7 +134,7 @@ func (d *streamDecoder) blockStart(to []llm.Event) []llm.Event {
 			to = append(to, llm.Cite{Index: o.index, Citation: c})
 		}
 	case *llm.Thought:
-		text := thoughtText(b)
+		text := blockcodec.ThoughtText(b)
 		b.Parts = nil
 		to = d.emitText(d.begin(to, o), o, text)
 	case *llm.ToolCall:

@@ -18,6 +18,7 @@ type tally struct {
 	seen                                 bool
 	invalid                              bool // a count was impossible
 	input, read, write, output, thinking int64
+	hour                                 int64 // the part of write that is kept for an hour
 	tier                                 string
 	rest                                 wire.Extra
 }
@@ -37,6 +38,11 @@ func (t *tally) add(u *Usage) {
 	set(&t.input, u.InputTokens)
 	set(&t.read, u.CacheReadInputTokens)
 	set(&t.write, u.CacheCreationInputTokens)
+	if raw, ok := u.Extra.Get("cache_creation"); ok && t.write > 0 {
+		var c cacheCreation
+		_ = wire.UnmarshalLenient(raw, &c) // what is not an object has no counts
+		set(&t.hour, c.Hour)
+	}
 	set(&t.output, u.OutputTokens)
 	set(&t.thinking, u.OutputTokensDetails.Value().ThinkingTokens)
 	switch s := u.ServiceTier.Value(); s {
@@ -62,8 +68,27 @@ func (t *tally) neutral() *llm.Usage {
 	if !t.seen || t.invalid {
 		return nil
 	}
-	return &llm.Usage{Input: t.input, CacheRead: t.read, CacheWrite: t.write,
+	u := &llm.Usage{Input: t.input, CacheRead: t.read, CacheWrite: t.write,
 		Output: max(0, t.output-t.thinking), Reasoning: min(t.thinking, t.output)}
+	*u.At(llm.CacheWrite1h) = min(t.hour, t.write)
+	return u
+}
+
+// withCacheCreation adds the lifetimes of cache writes to the unknown members of usage, unless these have them. All
+// cache writes are for five minutes if it adds nothing.
+func withCacheCreation(members wire.Object, u *llm.Usage) wire.Object {
+	if u == nil || *u.At(llm.CacheWrite1h) == 0 {
+		return members
+	}
+	if _, ok := members.Get("cache_creation"); ok {
+		return members
+	}
+	hour := *u.At(llm.CacheWrite1h)
+	raw, err := wire.Marshal(&cacheCreation{Minutes: wire.Some(wire.Int(u.CacheWrite - hour)), Hour: wire.Some(wire.Int(hour))})
+	if err != nil {
+		return members
+	}
+	return append(wire.Object{{Name: "cache_creation", Value: raw}}, members...)
 }
 
 // appendUsage encodes token counts. Clients add them up without checking that

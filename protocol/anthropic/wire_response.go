@@ -39,6 +39,13 @@ type Usage struct {
 	Extra                    wire.Extra              `json:"-"`
 }
 
+// cacheCreation splits the tokens that are written to the cache by their lifetime. It is among the unknown members of
+// Usage.
+type cacheCreation struct {
+	Minutes wire.Opt[wire.Number] `json:"ephemeral_5m_input_tokens"`
+	Hour    wire.Opt[wire.Number] `json:"ephemeral_1h_input_tokens"`
+}
+
 // OutputDetails splits the output tokens.
 type OutputDetails struct {
 	ThinkingTokens wire.Opt[wire.Number] `json:"thinking_tokens"`

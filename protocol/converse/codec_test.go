@@ -76,6 +76,16 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
+// Claude shows a summary of its thinking, also to a client that expects all of it.
+func TestThinkingIsShownAsSummary(t *testing.T) {
+	_, losses := encode(t, "anthropic.claude-3-7-sonnet-20250219-v1:0", func(r *llm.Request) {
+		r.Reasoning = llm.Reasoning{Budget: new(int64(2000)), Show: "full"}
+	})
+	if len(losses) != 1 || losses[0].Path != "reasoning.show" || losses[0].Code != "reasoning.summary" || losses[0].Verdict != llm.Approximated {
+		t.Errorf("%v", losses)
+	}
+}
+
 // Roles alternate: turns of one role are one message.
 func TestRolesAlternate(t *testing.T) {
 	say := func(role llm.Role, s string) llm.Turn {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -38,7 +39,7 @@ func decodeCountRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 		} `json:"input"`
 	}
 	if err := json.Unmarshal(in.Body, &w, wire.Lenient); err != nil {
-		return nil, invalidJSON(err)
+		return nil, blockcodec.InvalidJSON(err)
 	}
 	in.Body = w.Input.Converse
 	return Codec{}.DecodeRequest(in)
@@ -56,7 +57,7 @@ func encodeCountRequest(req *llm.Request, target protocol.Target, report *llm.Re
 		return out, err
 	}
 	out.Body = append(append([]byte(`{"input":{"converse":`), out.Body...), "}}"...)
-	out.Path, err = countPath(e.target.Model)
+	out.Path, err = countPath(e.Target.Model)
 	return out, err
 }
 

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 )
 
 func TestExceptions(t *testing.T) {

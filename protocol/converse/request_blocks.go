@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -18,18 +18,6 @@ const (
 	statusMark = "status"
 	plainMark  = "unsigned" // reasoning without a signature
 )
-
-// unionName returns the name of the first member of an object.
-func unionName(raw wire.Raw) string {
-	s := wire.NewScanner(raw)
-	if s.Kind() != '{' {
-		return ""
-	}
-	for name := range s.Members() {
-		return string(name)
-	}
-	return ""
-}
 
 // decodeBlock decodes a content block of a request or a response.
 func decodeBlock(raw wire.Raw) (llm.Block, error) {
@@ -167,15 +155,15 @@ func decodeCitation(raw wire.Raw) llm.Citation {
 	return c
 }
 
-// turn encodes the blocks of one turn except tool results. The API rejects blank text, so it
+// Turn encodes the blocks of one turn except tool results. The API rejects blank text, so it
 // joins the text before or after it, or is dropped.
-func (e *requestEncoder) turn(i int) []wire.Raw {
-	t := e.req.Turns[i]
+func (e *requestEncoder) Turn(i int) []wire.Raw {
+	t := e.Req.Turns[i]
 	at := protocol.At("turns", i)
 	blocks, alone := blockcodec.JoinBlank(t.Blocks)
 	if t.Role == llm.User && slices.ContainsFunc(blocks, func(b llm.Block) bool { return !blockcodec.IsText(b, blockcodec.IsBlank) }) {
 		for _, k := range alone {
-			e.report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
+			e.Report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
 		}
 	}
 	var out []wire.Raw
@@ -186,14 +174,14 @@ func (e *requestEncoder) turn(i int) []wire.Raw {
 			continue
 		}
 		if blockcodec.IsText(b, blockcodec.IsBlank) {
-			e.foreignSeals(at, b.Common().Seals)
+			e.ForeignSeals(at, b.Common().Seals)
 			if mark = b.Common().Cache; mark != nil && len(out) > 0 {
 				out = append(out, e.cachePoint(at, mark))
 			}
 			continue
 		}
 		if text, ok := b.(*llm.Text); ok && k == len(blocks)-1 {
-			b = e.trim(i, text)
+			b = e.Trim(i, text)
 		}
 		raws := e.block(at, t.Role, b)
 		out = append(out, raws...)
@@ -204,106 +192,58 @@ func (e *requestEncoder) turn(i int) []wire.Raw {
 	return out
 }
 
-// trim removes white space at the end of a response that the model has to continue.
-func (e *requestEncoder) trim(i int, t *llm.Text) *llm.Text {
-	if i != len(e.req.Turns)-1 || e.req.Turns[i].Role != llm.Assistant {
-		return t
-	}
-	short := strings.TrimRight(t.Text, " \t\r\n")
-	if short == t.Text {
-		return t
-	}
-	e.report.Approximate(protocol.At("turns", i), "text.trimmed", "white space at the end of a response to be continued")
-	trimmed := *t
-	trimmed.Text = short
-	return &trimmed
-}
-
 // cachePoint encodes the end of a prefix that the vendor caches.
 func (e *requestEncoder) cachePoint(at string, mark *llm.CacheMark) wire.Raw {
-	ttl, known := cacheTTLs[mark.TTL]
-	if e.home {
-		ttl = mark.TTL
-	} else if !known || ttl != mark.TTL {
-		e.report.Approximate(at+".cache", "cache_ttl.rounded", mark.TTL+" is not among the lifetimes 5m and 1h")
-	}
-	protocol.DropExt(e.report, at+".cache", mark.Ext, protocol.Converse)
+	ttl := e.CacheTTL(at, mark)
 	raw, _ := wire.Marshal(&CachePoint{Type: wire.Some("default"), TTL: wire.NonZero(ttl), Extra: kept.Extra(mark.Ext)}) // cannot fail: ttl is one of three words, or decoded from JSON
 	return blockcodec.Member("cachePoint", raw)
 }
-
-// cacheTTLs maps cache lifetimes of other vendors to those of this protocol.
-var cacheTTLs = map[string]string{"": "", "5m": "5m", "1h": "1h", "30m": "1h", "12h": "1h", "24h": "1h"}
 
 // block encodes one block of a message. It may return nil.
 func (e *requestEncoder) block(at string, role llm.Role, b llm.Block) []wire.Raw {
 	switch b := b.(type) {
 	case *llm.Text:
-		e.foreignSeals(at, b.Seals)
+		e.ForeignSeals(at, b.Seals)
 		return e.text(at, role, b)
-	case *llm.Refusal:
-		e.report.Approximate(at, "refusal.as_text", "the protocol knows no refusal in history")
-		return []wire.Raw{textBlock(b.Text)}
 	case *llm.Thought:
 		return e.thought(at, b)
 	case *llm.ToolCall:
-		id, sent := e.pairs.ID(b)
+		id, sent := e.Pairs.ID(b)
 		if !sent {
 			return nil // already reported as refused
 		}
-		e.foreignSeals(at, b.Seals)
-		w := ToolUse{ToolUseID: wire.Some(id), Name: wire.Some(e.names.Sent(blockcodec.RefOf(b))), Input: blockcodec.Args(e.report, at, b), Extra: kept.Extra(b.Ext)}
-		return e.marshal(at, &Block{ToolUse: wire.Some(w)})
+		e.ForeignSeals(at, b.Seals)
+		w := ToolUse{ToolUseID: wire.Some(id), Name: wire.Some(e.Names.Sent(blockcodec.RefOf(b))), Input: blockcodec.Args(e.Report, at, b), Extra: kept.Extra(b.Ext)}
+		return e.Marshal(at, &Block{ToolUse: wire.Some(w)})
 	case *llm.Media:
 		return e.mediaIn(at, role, b)
-	case *llm.ServerCall:
-		if b.Protocol == own {
-			return []wire.Raw{wire.Raw(b.Raw)}
-		}
-		if b.Digest == "" {
-			e.report.Drop(at, "server_tool.dropped", "a call of another vendor's tool says nothing here")
-			return nil
-		}
-		e.report.Approximate(at, "server_tool.digest", "a call of another vendor's tool is sent as text")
-		return []wire.Raw{textBlock(b.Digest)}
-	case *llm.Opaque:
-		if b.Protocol == own {
-			return []wire.Raw{wire.Raw(b.Raw)}
-		}
-		e.report.Refuse(at, "block.unknown", "a block of type "+b.Type+" has no counterpart")
 	}
-	return nil
+	text, raw := e.HistoryText(at, b)
+	switch {
+	case raw != nil:
+		return []wire.Raw{raw}
+	case text == "":
+		return nil
+	}
+	return []wire.Raw{textBlock(text)}
 }
 
 // text encodes text with the vendor's own citations.
 func (e *requestEncoder) text(at string, role llm.Role, t *llm.Text) []wire.Raw {
-	raws := ownCitations(t.Citations)
-	if len(raws) < len(t.Citations) {
-		e.report.Drop(at+".citations", "citation.foreign", "citations of another vendor")
-	}
+	raws := e.Citations(at, t.Citations)
 	if t.Ext.Protocol == own && t.Ext.Get(protocol.MarkPrefix+jsonMark) != "" && role == llm.ToolRole {
 		return []wire.Raw{blockcodec.Member("json", wire.Raw(t.Text))}
 	}
 	if len(raws) == 0 && t.Ext.Get(protocol.MarkPrefix+"citationsContent") == "" {
-		return e.marshal(at, &Block{Text: wire.Some(wire.NewText(t.Text)), Extra: kept.Extra(withoutMarks(t.Ext))})
+		return e.Marshal(at, &Block{Text: wire.Some(wire.NewText(t.Text)), Extra: kept.Extra(withoutMarks(t.Ext))})
 	}
-	return e.marshal(at, citedBlock(t, raws))
+	return e.Marshal(at, citedBlock(t, raws))
 }
 
 // citedBlock returns a text with its sources.
 func citedBlock(t *llm.Text, citations []wire.Raw) *Block {
 	w := Citations{Content: wire.Some(wire.ListOf(CitedText{Text: wire.Some(wire.NewText(t.Text))})), Citations: wire.Some(wire.ListOf(citations...)), Extra: kept.Extra(withoutMarks(t.Ext))}
 	return &Block{Citations: wire.Some(w)}
-}
-
-func ownCitations(list []llm.Citation) []wire.Raw {
-	var raws []wire.Raw
-	for _, c := range list {
-		if c.Protocol == own && c.Raw != "" {
-			raws = append(raws, wire.Raw(c.Raw))
-		}
-	}
-	return raws
 }
 
 // withoutMarks returns an Ext without the codec's notes.
@@ -317,25 +257,12 @@ func withoutMarks(ext llm.Ext) llm.Ext {
 	return out
 }
 
-func (e *requestEncoder) marshal(at string, w *Block) []wire.Raw {
-	raw, err := wire.Marshal(w)
-	if err != nil {
-		e.report.Refuse(at, "block.invalid", err.Error())
-		return nil
-	}
-	return []wire.Raw{raw}
-}
+// TextBlock writes text.
+func (*requestEncoder) TextBlock(text string) wire.Raw { return textBlock(text) }
 
 // textBlock writes text.
 func textBlock(text string) wire.Raw {
 	return append(wire.AppendQuote([]byte(`{"text":`), text), '}')
-}
-
-// foreignSeals reports seals that only another vendor can read.
-func (e *requestEncoder) foreignSeals(at string, seals []llm.Seal) {
-	for _, s := range seals {
-		e.dropIf(s.Origin != own, at+".seals", "seal.foreign")
-	}
 }
 
 // thought encodes reasoning with the vendor's own seal. Models reject any other. Reasoning
@@ -343,10 +270,10 @@ func (e *requestEncoder) foreignSeals(at string, seals []llm.Seal) {
 func (e *requestEncoder) thought(at string, t *llm.Thought) []wire.Raw {
 	seal, ok := t.SealFor(own)
 	if !ok && t.Ext.Get(protocol.MarkPrefix+plainMark) == "" {
-		e.report.Drop(at, "reasoning.foreign", "only reasoning that the vendor's model has signed can be sent back to it")
+		e.Report.Drop(at, "reasoning.foreign", "only reasoning that the vendor's model has signed can be sent back to it")
 		return nil
 	}
-	return e.marshal(at, thoughtBlock(t, seal))
+	return e.Marshal(at, thoughtBlock(t, seal))
 }
 
 // thoughtBlock returns reasoning with the vendor's seal, or without one.
@@ -355,19 +282,7 @@ func thoughtBlock(t *llm.Thought, seal llm.Seal) *Block {
 	if seal.Form == llm.Redacted {
 		w.RedactedContent = wire.Some(seal.Data)
 	} else {
-		w.ReasoningText = wire.Some(ReasoningText{Text: wire.Some(wire.NewText(thoughtText(t))), Signature: wire.NonZero(seal.Data)})
+		w.ReasoningText = wire.Some(ReasoningText{Text: wire.Some(wire.NewText(blockcodec.ThoughtText(t))), Signature: wire.NonZero(seal.Data)})
 	}
 	return &Block{Reasoning: wire.Some(w)}
-}
-
-// partBreak separates the parts of a thought, because the protocol has no boundaries for
-// them.
-const partBreak = "\n\n"
-
-func thoughtText(t *llm.Thought) string {
-	parts := make([]string, 0, len(t.Parts))
-	for _, p := range t.Parts {
-		parts = append(parts, p.Text)
-	}
-	return strings.Join(parts, partBreak)
 }

@@ -1,9 +1,9 @@
 package converse
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -13,15 +13,15 @@ const maxID = 64
 // idByte reports whether an id of a call may contain a byte.
 func idByte(b byte) bool { return llm.WordByte(b) || b == '.' || b == ':' }
 
-// result encodes a tool result, and its cache mark after it.
-func (e *requestEncoder) result(r blockcodec.Result) []wire.Raw {
+// Result encodes a tool result, and its cache mark after it.
+func (e *requestEncoder) Result(r blockcodec.Result) []wire.Raw {
 	w := ToolResult{ToolUseID: wire.Some(r.ID), Content: wire.Some(e.resultContent(r.At, r.ToolResult)), Extra: kept.Extra(withoutMarks(r.Ext))}
 	if r.Failed {
 		w.Status = wire.Some("error")
 	} else if r.Ext.Protocol == own {
 		w.Status = wire.NonZero(wire.Unquote(wire.Raw(r.Ext.Get(protocol.MarkPrefix + statusMark))))
 	}
-	out := e.marshal(r.At, &Block{ToolResult: wire.Some(w)})
+	out := e.Marshal(r.At, &Block{ToolResult: wire.Some(w)})
 	if mark := resultMark(r.ToolResult); mark != nil && out != nil {
 		out = append(out, e.cachePoint(r.At, mark))
 	}
@@ -44,7 +44,7 @@ func (e *requestEncoder) resultContent(at string, r *llm.ToolResult) wire.List[w
 	list, alone := blockcodec.JoinBlank(r.Blocks)
 	if len(r.Blocks) > 1 { // a single blank text is an empty result
 		for _, k := range alone {
-			e.report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
+			e.Report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
 		}
 	}
 	var blocks wire.List[wire.Raw]
@@ -54,7 +54,7 @@ func (e *requestEncoder) resultContent(at string, r *llm.ToolResult) wire.List[w
 			continue
 		}
 		if m, ok := b.(*llm.Media); ok && m.Kind == llm.Audio {
-			e.report.Refuse(at, "media.unsupported", "a tool result cannot hold audio")
+			e.Report.Refuse(at, "media.unsupported", "a tool result cannot hold audio")
 			continue
 		}
 		for _, raw := range e.block(at, llm.ToolRole, b) {

@@ -1,13 +1,11 @@
 package converse
 
 import (
-	"errors"
 	"strconv"
-	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -16,29 +14,29 @@ import (
 func (Codec) DecodeRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 	var w Request
 	if err := wire.Unmarshal(in.Body, &w); err != nil {
-		return nil, invalidJSON(err)
+		return nil, blockcodec.InvalidJSON(err)
 	}
-	d := requestDecoder{wire: &w, req: &llm.Request{Stream: in.Stream, IncludeUsage: true, Ext: kept.Ext(w.Extra)}}
-	d.req.Ext.Protocol = own
+	d := requestDecoder{RequestDecoder: blockcodec.RequestDecoder{Req: &llm.Request{Stream: in.Stream, IncludeUsage: true, Ext: kept.Ext(w.Extra)}}, wire: &w}
+	d.Req.Ext.Protocol = own
 	if model, stream, ok := parsePath(in.Path); ok {
-		d.req.Model, d.req.Stream = model, stream || in.Stream
+		d.Req.Model, d.Req.Stream = model, stream || in.Stream
 	}
 	d.decode()
-	if d.err != nil {
-		return nil, d.err
+	if d.Err != nil {
+		return nil, d.Err
 	}
-	return d.req, nil
+	return d.Req, nil
 }
 
-// requestDecoder decodes one request. It keeps the first error.
+// requestDecoder decodes one request.
 type requestDecoder struct {
+	blockcodec.RequestDecoder
+
 	wire *Request
-	req  *llm.Request
-	err  *llm.Error
 }
 
 func (d *requestDecoder) decode() {
-	w, req := d.wire, d.req
+	w, req := d.wire, d.Req
 	d.inference()
 	d.additional()
 	d.output()
@@ -56,7 +54,7 @@ func (d *requestDecoder) decode() {
 	d.tools()
 	d.system()
 	if !w.Messages.IsSet() {
-		d.fail("messages", "the field is required: send the conversation")
+		d.Fail("messages", "the field is required: send the conversation")
 	}
 	for i, m := range w.Messages.Value().All() {
 		d.message("messages."+strconv.Itoa(i), m)
@@ -65,82 +63,33 @@ func (d *requestDecoder) decode() {
 
 func (d *requestDecoder) inference() {
 	c := d.wire.InferenceConfig.Value()
-	d.req.Output.MaxTokens = d.integer("inferenceConfig.maxTokens", c.MaxTokens)
-	d.req.Sampling.Temperature, d.req.Sampling.TopP = number(c.Temperature), number(c.TopP)
+	d.Req.Output.MaxTokens = d.Integer("inferenceConfig.maxTokens", c.MaxTokens)
+	d.Req.Sampling.Temperature, d.Req.Sampling.TopP = blockcodec.Number(c.Temperature), blockcodec.Number(c.TopP)
 	for _, s := range c.StopSequences.Value() {
-		d.req.Output.Stops = append(d.req.Output.Stops, s.String())
+		d.Req.Output.Stops = append(d.Req.Output.Stops, s.String())
 	}
-	kept.KeepRest(&d.req.Ext, "inferenceConfig", c.Extra)
+	kept.KeepRest(&d.Req.Ext, "inferenceConfig", c.Extra)
 }
-
-// thinkingModes maps types of thinking to neutral modes; thinkingTypes is the reverse.
-var (
-	thinkingModes = map[string]string{"enabled": "on", "adaptive": "auto", "disabled": "off", "between_tools": "between_tools"}
-	thinkingTypes = map[string]string{"on": "enabled", "auto": "adaptive", "off": "disabled", "between_tools": "between_tools"}
-)
 
 // additional decodes the members in the model's own form that have a neutral one.
 func (d *requestDecoder) additional() {
 	a := d.wire.AdditionalFields.Value()
-	d.req.Sampling.TopK = number(a.TopK)
-	kept.KeepRest(&d.req.Ext, "additionalModelRequestFields", a.Extra)
+	d.Req.Sampling.TopK = blockcodec.Number(a.TopK)
+	kept.KeepRest(&d.Req.Ext, "additionalModelRequestFields", a.Extra)
 	w, ok := a.Thinking.Get()
 	if !ok {
 		return
 	}
-	r := &d.req.Reasoning
+	r := &d.Req.Reasoning
 	r.Ext = kept.Ext(w.Extra)
 	r.Ext.Protocol = own
-	if r.Mode, ok = thinkingModes[w.Type.Value()]; !ok {
-		d.fail("additionalModelRequestFields.thinking.type", "want enabled, adaptive, disabled or between_tools")
+	if r.Mode, ok = blockcodec.ThinkingModes[w.Type.Value()]; !ok {
+		d.Fail("additionalModelRequestFields.thinking.type", "want enabled, adaptive, disabled or between_tools")
 	}
-	r.Budget = d.integer("additionalModelRequestFields.thinking.budget_tokens", w.BudgetTokens)
+	r.Budget = d.Integer("additionalModelRequestFields.thinking.budget_tokens", w.BudgetTokens)
 	if r.Mode != "off" {
 		r.Show = "auto"
 	}
-}
-
-func (d *requestDecoder) output() {
-	c := d.wire.OutputConfig.Value()
-	d.req.Reasoning.Effort = c.Effort.Value()
-	kept.KeepRest(&d.req.Ext, "outputConfig", c.Extra)
-	f, ok := c.TextFormat.Get()
-	if !ok {
-		return
-	}
-	s := f.Structure.Value().JSONSchema.Value()
-	d.req.Output.Format = llm.Format{Kind: f.Type.Value(), Name: s.Name.Value().String(), Description: s.Description.Value().String(), Strict: new(true), Ext: kept.Ext(s.Extra)}
-	d.req.Output.Format.Ext.Protocol = own
-	schema := wire.Raw(s.Schema.Value().String())
-	if !schema.IsValid(wire.Lenient) {
-		d.fail("outputConfig.textFormat.structure.jsonSchema.schema", "must be a text that contains JSON")
-		return
-	}
-	d.req.Output.Format.Schema = llm.Raw(schema)
-}
-
-func (d *requestDecoder) fail(at, what string) {
-	if d.err == nil {
-		d.err = &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_value", Param: at, Message: at + ": " + what}
-	}
-}
-
-func (d *requestDecoder) integer(at string, n wire.Opt[wire.Number]) *int64 {
-	text, ok := n.Get()
-	if !ok {
-		return nil
-	}
-	i, err := text.Int64()
-	if err != nil || i < 0 {
-		d.fail(at, "must be a non-negative integer")
-		return nil
-	}
-	return &i
-}
-
-// number returns a number's text. Some clients send numbers as strings.
-func number(n wire.Opt[wire.Number]) llm.Number {
-	return llm.Number(strings.Trim(string(n.Value()), `"`))
 }
 
 // system decodes the system prompt as the first turn.
@@ -149,41 +98,17 @@ func (d *requestDecoder) system() {
 	if !ok || list.Len() == 0 {
 		return
 	}
-	d.req.Turns = append(d.req.Turns, llm.Turn{Role: llm.System, Blocks: d.content("system", list)})
+	d.Req.Turns = append(d.Req.Turns, llm.Turn{Role: llm.System, Blocks: d.content("system", list)})
 }
 
-var wireRoles = map[string]llm.Role{"user": llm.User, "assistant": llm.Assistant, "system": llm.System}
-
-// message decodes one message. Tool results and the blocks around them become turns of
-// their own, marked as one message.
 func (d *requestDecoder) message(at string, m *Message) {
-	role, ok := wireRoles[m.Role.Value()]
+	role, ok := d.Role(at, m.Role.Value())
 	if !ok {
-		d.fail(at+".role", "want user, assistant or system, got "+strconv.Quote(m.Role.Value()))
 		return
 	}
 	t := llm.Turn{Role: role, Ext: kept.Ext(m.Extra)}
 	blocks := d.content(at+".content", m.Content.Value())
-	first := true
-	for first || len(blocks) > 0 {
-		n := 0
-		for n < len(blocks) && blockcodec.IsResult(blocks[n]) == blockcodec.IsResult(blocks[0]) {
-			n++
-		}
-		part := t
-		part.Joined = !first
-		if !first {
-			part.Ext = llm.Ext{}
-		}
-		if part.Blocks = blocks[:n:n]; n > 0 && blockcodec.IsResult(blocks[0]) {
-			if role != llm.User {
-				d.fail(at+".content", "toolResult belongs into a user message")
-			}
-			part.Role = llm.ToolRole
-		}
-		d.req.Turns = append(d.req.Turns, part)
-		blocks, first = blocks[n:], false
-	}
+	d.Message(at, "toolResult", t, blocks)
 }
 
 // content decodes a list of blocks. A cache point marks the block before it.
@@ -192,7 +117,7 @@ func (d *requestDecoder) content(at string, list wire.List[wire.Raw]) []llm.Bloc
 	for i, raw := range list.All() {
 		b, err := decodeBlock(*raw)
 		if err != nil {
-			d.fail(at+"."+strconv.Itoa(i), err.Error())
+			d.Fail(at+"."+strconv.Itoa(i), err.Error())
 			return blocks
 		}
 		if mark := pointMark(b); mark != nil && len(blocks) > 0 && blocks[len(blocks)-1].Common().Cache == nil {
@@ -223,20 +148,20 @@ func decodeCache(p CachePoint) *llm.CacheMark {
 
 func (d *requestDecoder) tools() {
 	c := d.wire.ToolConfig.Value()
-	kept.KeepRest(&d.req.Ext, "toolConfig", c.Extra)
+	kept.KeepRest(&d.Req.Ext, "toolConfig", c.Extra)
 	for i, raw := range c.Tools.Value().All() {
 		var w Tool
 		if err := wire.UnmarshalPart(*raw, &w); err != nil {
-			d.fail("toolConfig.tools."+strconv.Itoa(i), err.Error())
+			d.Fail("toolConfig.tools."+strconv.Itoa(i), err.Error())
 			return
 		}
 		if p, ok := w.CachePoint.Get(); ok {
-			if n := len(d.req.Tools); n > 0 && d.req.Tools[n-1].Cache == nil {
-				d.req.Tools[n-1].Cache = decodeCache(p)
+			if n := len(d.Req.Tools); n > 0 && d.Req.Tools[n-1].Cache == nil {
+				d.Req.Tools[n-1].Cache = decodeCache(p)
 				continue
 			}
 		}
-		d.req.Tools = append(d.req.Tools, decodeTool(w, *raw))
+		d.Req.Tools = append(d.Req.Tools, decodeTool(w, *raw))
 	}
 	d.toolChoice(c)
 }
@@ -261,7 +186,7 @@ func (d *requestDecoder) toolChoice(c ToolConfig) {
 	if !ok {
 		return
 	}
-	choice := &d.req.ToolChoice
+	choice := &d.Req.ToolChoice
 	switch name, named := w.Tool.Get(); {
 	case named:
 		choice.Mode, choice.Names = "named", []llm.ToolRef{{Kind: llm.FunctionTool, Name: name.Name.Value()}}
@@ -270,16 +195,6 @@ func (d *requestDecoder) toolChoice(c ToolConfig) {
 	case w.Auto != nil:
 		choice.Mode = "auto"
 	default:
-		d.fail("toolConfig.toolChoice", "want auto, any or tool")
+		d.Fail("toolConfig.toolChoice", "want auto, any or tool")
 	}
-}
-
-// invalidJSON returns an error that says where a body is invalid.
-func invalidJSON(err error) *llm.Error {
-	e := &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_json", Message: err.Error()}
-	if at, ok := errors.AsType[*wire.Error](err); ok && at.Pointer != "" {
-		e.Param = strings.ReplaceAll(strings.TrimPrefix(at.Pointer, "/"), "/", ".")
-		e.Message = e.Param + ": " + at.Message
-	}
-	return e
 }

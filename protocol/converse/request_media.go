@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -98,7 +98,7 @@ var mediaMembers = map[llm.MediaKind]func(*Block) *wire.Opt[Media]{
 // take their own: those of the assistant move to the next message of the user.
 func (e *requestEncoder) mediaIn(at string, role llm.Role, m *llm.Media) []wire.Raw {
 	if blockcodec.IsSystem(role) {
-		e.report.Refuse(at, "media.in_system", "system text cannot hold anything but text")
+		e.Report.Refuse(at, "media.in_system", "system text cannot hold anything but text")
 		return nil
 	}
 	w, ok := e.media(at, m)
@@ -107,12 +107,12 @@ func (e *requestEncoder) mediaIn(at string, role llm.Role, m *llm.Media) []wire.
 	}
 	var b Block
 	*mediaMembers[m.Kind](&b) = wire.Some(w)
-	raws := e.marshal(at, &b)
-	if role != llm.Assistant || e.home || raws == nil {
+	raws := e.Marshal(at, &b)
+	if role != llm.Assistant || e.Home || raws == nil {
 		return raws
 	}
-	e.report.Approximate(at, "media.moved", "what the assistant showed is in the next message of the user")
-	e.moved = append(append(e.moved, textBlock("[shown by the assistant in its turn before:]")), raws...)
+	e.Report.Approximate(at, "media.moved", "what the assistant showed is in the next message of the user")
+	e.Moved = append(append(e.Moved, textBlock("[shown by the assistant in its turn before:]")), raws...)
 	return nil
 }
 
@@ -122,10 +122,10 @@ func (e *requestEncoder) media(at string, m *llm.Media) (Media, bool) {
 		w.Citations = wire.Raw(m.Ext.Get("citations"))
 	}
 	if _, ok := mediaMembers[m.Kind]; !ok {
-		e.report.Refuse(at, "media.unsupported", "the vendor reads no "+string(m.Kind))
+		e.Report.Refuse(at, "media.unsupported", "the vendor reads no "+string(m.Kind))
 		return w, false
 	}
-	e.dropIf(m.Detail != "" && m.Detail != "auto", at+".detail", "media.detail")
+	e.DropIf(m.Detail != "" && m.Detail != "auto", at+".detail", "media.detail")
 	if m.Kind == llm.File {
 		w.Name = wire.Some(e.documentName(at, m))
 		w.Context = wire.NonZero(wire.NewText(m.Context))
@@ -142,15 +142,15 @@ func (e *requestEncoder) media(at string, m *llm.Media) (Media, bool) {
 		w.Format = wire.Some(name)
 	}
 	switch {
-	case w.Format.IsSet() || m.Kind == llm.File && e.home: // a document may lack it
+	case w.Format.IsSet() || m.Kind == llm.File && e.Home: // a document may lack it
 		return w, true
 	case m.Kind == llm.File && strings.HasPrefix(mime, "text/"):
 		w.Format = wire.Some("txt")
 		return w, true
 	case m.Kind == llm.Image:
-		e.report.Refuse(at, "image.type", "the vendor reads JPEG, PNG, GIF and WebP, not "+m.MIME)
+		e.Report.Refuse(at, "image.type", "the vendor reads JPEG, PNG, GIF and WebP, not "+m.MIME)
 	default:
-		e.report.Refuse(at, "file.type", "the vendor reads no "+string(m.Kind)+" of the type "+m.MIME)
+		e.Report.Refuse(at, "file.type", "the vendor reads no "+string(m.Kind)+" of the type "+m.MIME)
 	}
 	return w, false
 }
@@ -160,30 +160,30 @@ func (e *requestEncoder) source(at string, m *llm.Media) (Source, string, bool) 
 	mime := strings.ToLower(m.MIME)
 	switch {
 	case m.Data != "":
-		if m.Kind == llm.Image && !e.home {
+		if m.Kind == llm.Image && !e.Home {
 			mime = e.imageType(at, mime, m)
-		} else if !e.home {
-			mime = strings.ToLower(protocol.WithMIME(m, at, e.report).MIME)
+		} else if !e.Home {
+			mime = strings.ToLower(protocol.WithMIME(m, at, e.Report).MIME)
 		}
-		if _, err := base64.StdEncoding.DecodeString(m.Data); err != nil && m.Kind == llm.File && !e.home {
-			e.report.Refuse(at, "media.data", "the data is not base64")
+		if _, err := base64.StdEncoding.DecodeString(m.Data); err != nil && m.Kind == llm.File && !e.Home {
+			e.Report.Refuse(at, "media.data", "the data is not base64")
 			return Source{}, "", false
 		}
 		return Source{Bytes: wire.Some(wire.NewText(m.Data))}, mime, true
 	case strings.HasPrefix(m.URL, "s3://"):
 		return Source{S3Location: wire.Some(S3Location{URI: wire.Some(wire.NewText(m.URL))})}, mime, true
 	case m.URL != "":
-		e.report.Refuse(at, "media.url", "the vendor reads its own buckets only, as s3://; send the data")
+		e.Report.Refuse(at, "media.url", "the vendor reads its own buckets only, as s3://; send the data")
 	case m.FileID != "":
-		e.report.Refuse(at, "media.foreign_file", "file "+m.FileID+" is another vendor's; send its content")
+		e.Report.Refuse(at, "media.foreign_file", "file "+m.FileID+" is another vendor's; send its content")
 	case m.Text != "" && m.Kind == llm.File:
-		if e.home {
+		if e.Home {
 			return Source{Text: wire.Some(wire.NewText(m.Text))}, mime, true
 		}
-		e.report.Approximate(at, "document.as_file", "a text is sent as a text file")
+		e.Report.Approximate(at, "document.as_file", "a text is sent as a text file")
 		return Source{Bytes: wire.Some(wire.NewText(base64.StdEncoding.EncodeToString([]byte(m.Text))))}, cmp.Or(mime, "text/plain"), true
 	default:
-		e.report.Refuse(at, "media.empty", "there is nothing in it; send its content")
+		e.Report.Refuse(at, "media.empty", "there is nothing in it; send its content")
 	}
 	return Source{}, "", false
 }
@@ -197,9 +197,9 @@ func (e *requestEncoder) imageType(at, mime string, m *llm.Media) string {
 	case formatOf(llm.Image, seen) == "" || formatOf(llm.Image, seen) == formatOf(llm.Image, mime):
 		return mime
 	case mime == "":
-		e.report.Approximate(at, "media.type_guessed", "nothing says what it is; sent as "+seen)
+		e.Report.Approximate(at, "media.type_guessed", "nothing says what it is; sent as "+seen)
 	default:
-		e.report.Approximate(at, "image.type_corrected", "labelled "+m.MIME+", but it is "+seen)
+		e.Report.Approximate(at, "image.type_corrected", "labelled "+m.MIME+", but it is "+seen)
 	}
 	return seen
 }
@@ -215,7 +215,7 @@ const (
 // made of letters, digits, single spaces, hyphens and brackets.
 func (e *requestEncoder) documentName(at string, m *llm.Media) string {
 	name := cmp.Or(m.Title, m.Name)
-	if e.home {
+	if e.Home {
 		return name
 	}
 	safe := strings.Join(strings.Fields(strings.Map(nameRune, name)), " ")
@@ -227,7 +227,7 @@ func (e *requestEncoder) documentName(at string, m *llm.Media) string {
 		return cmp.Or(safe, defaultName) + " " + strconv.Itoa(n)
 	})
 	if name != "" && sent != name {
-		e.report.Approximate(at+".name", "document.name", "sent as "+strconv.Quote(sent))
+		e.Report.Approximate(at+".name", "document.name", "sent as "+strconv.Quote(sent))
 	}
 	return sent
 }

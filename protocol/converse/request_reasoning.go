@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -40,7 +40,7 @@ func isClaude(model string) bool {
 // familyOf returns the family of a model by its id.
 func (e *requestEncoder) familyOf(model string) family {
 	model = strings.ToLower(model)
-	switch g := e.target.Gates; {
+	switch g := e.Target.Gates; {
 	case g.Adaptive, g.Budget, isClaude(model):
 		return claude
 	case strings.Contains(model, "amazon.nova"):
@@ -51,9 +51,6 @@ func (e *requestEncoder) familyOf(model string) family {
 	return other
 }
 
-// minBudget is the smallest thinking budget that Claude accepts.
-const minBudget = 1024
-
 // efforts lists the effort levels of outputConfig, and fewEfforts those of models that have
 // a member of their own for it.
 var (
@@ -61,28 +58,22 @@ var (
 	fewEfforts = []string{"low", "medium", "high"}
 )
 
-// budgets maps effort levels to budgets for models that take a budget. Each lies within the
-// range of [protocol.EffortOfBudget], so that converting back and forth changes nothing.
-var budgets = map[string]int64{
-	"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 32768, "max": 65536,
-}
-
 // reasoning encodes how much the model reasons. It needs the tool choice.
 func (e *requestEncoder) reasoning() {
-	r := e.req.Reasoning
-	protocol.DropExt(e.report, "reasoning", r.Ext, protocol.Converse)
-	if e.home && r.Ext.Protocol == own || e.home && r.Mode == "" && r.Budget == nil {
+	r := e.Req.Reasoning
+	protocol.DropExt(e.Report, "reasoning", r.Ext, protocol.Converse)
+	if e.Home && r.Ext.Protocol == own || e.Home && r.Mode == "" && r.Budget == nil {
 		e.homeReasoning(r)
 		return
 	}
-	off := r.Mode == "off" || r.Effort == "none" || r.Budget != nil && *r.Budget == 0
+	off := blockcodec.ThinkingOff(r)
 	shown := r.Show != "" && r.Show != "none"
 	asked := r.Mode != "" || r.Effort != "" || r.Budget != nil || shown
 	if !asked {
 		return
 	}
 	if r.Effort != "" && !slices.Contains(protocol.Efforts(), r.Effort) {
-		e.report.Drop("reasoning.effort", "effort.unknown", "there is no effort "+r.Effort)
+		e.Report.Drop("reasoning.effort", "effort.unknown", "there is no effort "+r.Effort)
 		return
 	}
 	switch {
@@ -93,7 +84,7 @@ func (e *requestEncoder) reasoning() {
 		e.display(r.Show)
 	default:
 		e.effort(r)
-		e.dropIf(r.Show == "none", "reasoning.show", "reasoning.show_unsupported")
+		e.DropIf(r.Show == "none", "reasoning.show", "reasoning.show_unsupported")
 	}
 }
 
@@ -107,14 +98,14 @@ func (e *requestEncoder) display(show string) {
 	case "none":
 		t.Thinking.Ptr().Extra.Set("display", blockcodec.Quoted("omitted"))
 	case "full":
-		e.report.Approximate("reasoning.show", "reasoning.summary", "a summary is the most that is shown")
+		e.Report.Approximate("reasoning.show", "reasoning.summary", "a summary is the most that is shown")
 	}
 }
 
 // homeReasoning writes the settings of a client of this protocol.
 func (e *requestEncoder) homeReasoning(r llm.Reasoning) {
 	if r.Mode != "" {
-		t := Thinking{Type: wire.Some(thinkingTypes[r.Mode]), BudgetTokens: wire.IntFromPtr(r.Budget), Extra: kept.Extra(r.Ext)}
+		t := Thinking{Type: wire.Some(blockcodec.ThinkingTypes[r.Mode]), BudgetTokens: wire.IntFromPtr(r.Budget), Extra: kept.Extra(r.Ext)}
 		e.additional().Thinking = wire.Some(t)
 	}
 	if r.Effort != "" {
@@ -124,65 +115,47 @@ func (e *requestEncoder) homeReasoning(r llm.Reasoning) {
 
 // reasoningOff switches reasoning off where the model has a switch.
 func (e *requestEncoder) reasoningOff() {
-	least := e.target.Gates.LeastReasoning
+	least := e.Target.Gates.LeastReasoning
 	switch {
 	case least == "between_tools":
-		e.report.Approximate("reasoning", "effort.cannot_be_off", "the model always thinks; between_tools is sent")
+		e.Report.Approximate("reasoning", "effort.cannot_be_off", "the model always thinks; between_tools is sent")
 		e.additional().Thinking = wire.Some(Thinking{Type: wire.Some(least)})
 	case least != "":
-		e.report.Approximate("reasoning", "effort.cannot_be_off", "the model always thinks; "+least+" is sent")
+		e.Report.Approximate("reasoning", "effort.cannot_be_off", "the model always thinks; "+least+" is sent")
 		e.outputConfig().Effort = wire.Some(least)
 	case e.family == claude:
 		e.additional().Thinking = wire.Some(Thinking{Type: wire.Some("disabled")})
 	case e.family == nova:
 		e.additional().Extra.Set("reasoningConfig", wire.Raw(`{"type":"disabled"}`))
 	case e.family == gptOSS:
-		e.report.Approximate("reasoning", "effort.cannot_be_off", "the model always thinks; low is sent")
+		e.Report.Approximate("reasoning", "effort.cannot_be_off", "the model always thinks; low is sent")
 		e.additional().Extra.Set("reasoning_effort", blockcodec.Quoted("low"))
 	default:
-		e.report.Drop("reasoning", "reasoning.default", "nothing is known that switches the model's reasoning off")
+		e.Report.Drop("reasoning", "reasoning.default", "nothing is known that switches the model's reasoning off")
 	}
 }
 
 // thinking encodes the thinking of Claude.
 func (e *requestEncoder) thinking(r llm.Reasoning) {
-	switch {
-	case e.forced:
-		e.report.Drop("reasoning", "reasoning.forced_tool", "a model that must call a tool cannot think first")
+	if !e.CanThink(!e.Target.Gates.Adaptive) {
 		return
-	case blockcodec.Prefilled(e.req.Turns):
-		e.report.Drop("reasoning", "reasoning.prefill", "a model that continues an assistant turn cannot think first")
-		return
-	case e.target.Gates.Adaptive:
+	}
+	if e.Target.Gates.Adaptive {
 		typ := "adaptive"
 		if r.Mode == "between_tools" {
 			typ = r.Mode
 		}
 		e.additional().Thinking = wire.Some(Thinking{Type: wire.Some(typ)})
-		e.level(r, e.target.Gates.Efforts)
-		return
-	case blockcodec.UnsignedLoop(e.req.Turns, own):
-		e.report.Drop("reasoning", "reasoning.unsigned_history", "the call of this tool result came without signed thinking")
+		e.level(r, e.Target.Gates.Efforts)
 		return
 	}
-	want := blockcodec.Value(r.Budget)
-	exact := want > 0
-	if !exact {
-		want = cmp.Or(budgets[r.Effort], budgets["medium"])
+	limit := e.Req.Output.MaxTokens
+	if blockcodec.Value(limit) == 0 {
+		limit = nil
 	}
-	n := max(want, minBudget)
-	limit := blockcodec.Value(e.req.Output.MaxTokens)
-	if limit > 0 && (!exact || n >= limit) {
-		n = max(minBudget, min(n, limit/2)) // the rest is for the output
-	}
-	switch {
-	case limit > 0 && n >= limit:
-		e.report.Drop("reasoning", "reasoning.no_room", "maxTokens leaves no room for thinking")
+	n, ok := e.Budget(r, limit, "maxTokens")
+	if !ok {
 		return
-	case !exact:
-		e.report.Approximate("reasoning.effort", "effort.to_budget", "the model takes a budget of tokens")
-	case n != want:
-		e.report.Approximate("reasoning.budget", "budget.clamped", "a budget is at least 1024 tokens and less than maxTokens")
 	}
 	e.additional().Thinking = wire.Some(Thinking{Type: wire.Some("enabled"), BudgetTokens: wire.Some(wire.Int(n))})
 }
@@ -208,9 +181,9 @@ func (e *requestEncoder) effort(r llm.Reasoning) {
 			e.additional().Extra.Set("reasoning_effort", blockcodec.Quoted(level))
 		}
 	default:
-		e.level(r, e.target.Gates.Efforts)
+		e.level(r, e.Target.Gates.Efforts)
 		if e.out.OutputConfig.Value().Effort.Value() == "" && r.Mode != "" {
-			e.report.Drop("reasoning", "reasoning.default", "nothing is known that switches the model's reasoning on")
+			e.Report.Drop("reasoning", "reasoning.default", "nothing is known that switches the model's reasoning on")
 		}
 	}
 }
@@ -220,13 +193,13 @@ func (e *requestEncoder) effort(r llm.Reasoning) {
 func (e *requestEncoder) nearest(r llm.Reasoning, known []string) string {
 	level := r.Effort
 	if n := blockcodec.Value(r.Budget); level == "" && n > 0 {
-		level = protocol.EffortOfBudget(max(n, minBudget)) // low is the lowest level
-		e.report.Approximate("reasoning.budget", "effort.from_budget", "the model takes a level of effort: "+level)
+		level = protocol.EffortOfBudget(max(n, blockcodec.MinBudget)) // low is the lowest level
+		e.Report.Approximate("reasoning.budget", "effort.from_budget", "the model takes a level of effort: "+level)
 	}
 	fit := level
 	if level != "" && !slices.Contains(known, level) {
 		fit = protocol.NearestEffort(level, known)
-		e.report.Approximate("reasoning.effort", "effort.nearest", level+" is sent as "+fit)
+		e.Report.Approximate("reasoning.effort", "effort.nearest", level+" is sent as "+fit)
 	}
 	return fit
 }

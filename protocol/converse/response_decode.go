@@ -1,6 +1,7 @@
 package converse
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -19,24 +20,17 @@ func (Codec) DecodeResponse(body []byte) (*llm.Response, *llm.Error) {
 		}
 		return nil, protocol.InvalidResponse("the upstream's response has no message", nil)
 	}
-	c := llm.Choice{}
-	called := false
-	for _, raw := range message.Content.Value().All() {
-		b, err := decodeBlock(*raw)
-		if err != nil {
-			return nil, protocol.InvalidResponse("the upstream's response holds a content block that cannot be decoded", err)
-		}
+	blocks, called, err := blockcodec.DecodeContent(message.Content.Value(), func(raw wire.Raw) (llm.Block, error) {
+		b, err := decodeBlock(raw)
 		if r, ok := b.(*llm.ToolResult); ok { // of a tool that the vendor runs
-			b = serverResult(r.Blocks, *raw)
+			b = serverResult(r.Blocks, raw)
 		}
-		if call, ok := b.(*llm.ToolCall); ok {
-			called = true
-			if call.Args == "" {
-				call.Args = "{}"
-			}
-		}
-		c.Blocks = append(c.Blocks, b)
+		return b, err
+	})
+	if err != nil {
+		return nil, err
 	}
+	c := llm.Choice{Blocks: blocks}
 	c.Stop = decodeStop(&w, called)
 	keepAdditional(&c.Ext, &w)
 	r := &llm.Response{Ext: kept.Ext(w.Extra), Choices: []llm.Choice{c}}
@@ -56,52 +50,6 @@ func serverResult(blocks []llm.Block, raw wire.Raw) *llm.ServerCall {
 		}
 	}
 	return call
-}
-
-// stopKinds maps stop reasons to neutral kinds, and stopReasons is the reverse. Several
-// kinds share a reason.
-var (
-	stopKinds = map[string]llm.StopKind{
-		"end_turn":                      llm.EndTurn,
-		"tool_use":                      llm.ToolUse,
-		"max_tokens":                    llm.MaxTokens,
-		"stop_sequence":                 llm.StopSequence,
-		"guardrail_intervened":          llm.ContentFilter,
-		"content_filtered":              llm.ContentFilter,
-		"malformed_model_output":        llm.Malformed,
-		"malformed_tool_use":            llm.Malformed,
-		"model_context_window_exceeded": llm.ContextWindow,
-	}
-	stopReasons = map[llm.StopKind]string{
-		llm.EndTurn:       "end_turn",
-		llm.ToolUse:       "tool_use",
-		llm.MaxTokens:     "max_tokens",
-		llm.StopSequence:  "stop_sequence",
-		llm.ContentFilter: "content_filtered",
-		llm.PromptBlocked: "content_filtered",
-		llm.Refused:       "content_filtered",
-		llm.Malformed:     "malformed_tool_use",
-		llm.ContextWindow: "model_context_window_exceeded",
-	}
-)
-
-// decodeStop decodes the stop reason. A complete response without a reason is EndTurn.
-func decodeStop(w *Response, called bool) llm.Stop {
-	reason := w.StopReason.Value()
-	s := llm.Stop{Raw: reason, Kind: llm.Other}
-	if kind, ok := stopKinds[reason]; ok {
-		s.Kind = kind
-	}
-	switch {
-	case called && (reason == "" || s.Kind == llm.EndTurn):
-		s.Kind = llm.ToolUse
-	case reason == "", s.Kind == llm.ToolUse && !called:
-		s.Kind = llm.EndTurn
-	}
-	if raw, ok := w.AdditionalFields.Value().Get("stop_sequence"); ok && s.Kind == llm.StopSequence {
-		s.Matched = wire.Unquote(raw)
-	}
-	return s
 }
 
 // keepAdditional keeps the members in the model's own form that have no neutral one.
@@ -140,6 +88,15 @@ func (t *tally) add(w *Response) {
 	n := llm.Usage{Input: count(u.InputTokens), Output: count(u.OutputTokens), CacheRead: count(u.CacheReadInputTokens), CacheWrite: count(u.CacheWriteInputTokens)}
 	if cached := n.CacheRead + n.CacheWrite; cached > 0 && n.Input >= cached && count(u.TotalTokens) == n.Input+n.Output {
 		n.Input -= cached // the total shows that inputTokens includes them
+	}
+	if raw, ok := u.Extra.Get("cacheDetails"); ok && n.CacheWrite > 0 {
+		var list wire.List[cacheDetail]
+		_ = wire.UnmarshalLenient(raw, &list) // what is not a list has no counts
+		for _, d := range list.All() {
+			if d.TTL.Value() == hour {
+				*n.At(llm.CacheWrite1h) = min(count(d.InputTokens), n.CacheWrite)
+			}
+		}
 	}
 	t.rest = u.Extra
 	if t.usage = &n; !valid {

@@ -2,12 +2,10 @@ package converse
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -17,18 +15,10 @@ func (Codec) EncodeResponse(resp *llm.Response, _ *llm.Request, report *llm.Repo
 	if len(resp.Choices) > 0 {
 		choice = resp.Choices[0]
 	}
-	reportEnvelope(resp, choice, report)
-	var content wire.List[wire.Raw]
-	called := false
-	for i, b := range choice.Blocks {
-		_, call := b.(*llm.ToolCall)
-		called = called || call
-		if raw := answerBlock(b, protocol.At("blocks", i), report); raw != nil {
-			content.Append(&raw)
-		}
-	}
-	reason := encodeStop(choice.Stop, called)
-	reportStop(reason, choice.Stop, report)
+	blockcodec.ReportEnvelope(resp, choice, encodeTier(resp.Tier), "standard", protocol.Converse, report)
+	content, called := blockcodec.EncodeContent(choice.Blocks, report, answerBlock)
+	reason := blockcodec.EncodeStop(stops, choice.Stop, called)
+	blockcodec.ReportStop(stops, reason, choice.Stop, false, report)
 	w := Response{
 		Output:     wire.Some(Output{Message: wire.Some(Message{Role: wire.Some("assistant"), Content: wire.Some(content)})}),
 		StopReason: wire.Some(reason),
@@ -59,22 +49,6 @@ var responseNames = []string{"output", "stopReason", "usage", "metrics", "additi
 // noMetrics stands for the latency, which clients require and a codec does not know.
 const noMetrics = `{"latencyMs":0}`
 
-// reportEnvelope reports what the response holds outside its blocks that the protocol has no
-// field for.
-func reportEnvelope(resp *llm.Response, choice llm.Choice, report *llm.Report) {
-	if len(resp.Choices) > 1 {
-		report.Drop("choices", "choices.dropped", "the protocol returns one choice; the others are dropped")
-	}
-	if tier := encodeTier(resp.Tier); tier != resp.Tier && resp.Tier != "standard" {
-		report.Approximate("tier", "tier.mapped", resp.Tier+" is written as "+tier)
-	}
-	if resp.Usage == nil {
-		report.Approximate("usage", "usage.unknown", "nothing was counted; clients read zeros")
-	}
-	protocol.DropExt(report, "response", resp.Ext, protocol.Converse)
-	protocol.DropExt(report, protocol.At("choices", choice.Index), choice.Ext, protocol.Converse)
-}
-
 // encodeTier returns the protocol's name of a service tier.
 func encodeTier(tier string) string {
 	if tier == "" || slices.Contains(tiers, tier) {
@@ -93,6 +67,18 @@ func encodeUsage(u *llm.Usage, ext llm.Ext) Usage {
 		TotalTokens: wire.Some(wire.Int(u.TotalInput() + u.TotalOutput())), Extra: kept.Rest(ext, "usage")}
 	if u.CacheRead+u.CacheWrite > 0 {
 		w.CacheReadInputTokens, w.CacheWriteInputTokens = wire.Some(wire.Int(u.CacheRead)), wire.Some(wire.Int(u.CacheWrite))
+	}
+	if n := *u.At(llm.CacheWrite1h); n > 0 {
+		if _, ok := w.Extra.Get("cacheDetails"); !ok {
+			var list wire.List[cacheDetail]
+			list.Append(&cacheDetail{wire.Some(wire.Int(n)), wire.Some(hour)})
+			if rest := u.CacheWrite - n; rest > 0 {
+				list.Append(&cacheDetail{wire.Some(wire.Int(rest)), wire.Some(minutes)})
+			}
+			if raw, err := wire.Marshal(&list); err == nil {
+				w.Extra.Set("cacheDetails", raw)
+			}
+		}
 	}
 	return w
 }
@@ -116,14 +102,14 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 		if b.Text == "" {
 			return nil
 		}
-		if raws := ownCitations(b.Citations); len(raws) > 0 {
+		if raws := blockcodec.OwnCitations(b.Citations, own); len(raws) > 0 {
 			w = citedBlock(b, raws)
 		} else {
 			w = &Block{Text: wire.Some(wire.NewText(b.Text)), Extra: kept.Extra(withoutMarks(b.Ext))}
 		}
 	case *llm.Thought:
 		seal := answerSeal(b.Seals)
-		if seal.Data == "" && thoughtText(b) == "" {
+		if seal.Data == "" && blockcodec.ThoughtText(b) == "" {
 			return nil
 		}
 		if seal.Data == "" && b.Ext.Protocol != own {
@@ -135,12 +121,7 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 		w = thoughtBlock(b, seal)
 	case *llm.ToolCall:
 		use := ToolUse{ToolUseID: wire.Some(answerCallID(b)), Name: wire.Some(b.Name), ExtraContent: wire.Raw(protocol.Carry(b.Seals, protocol.Converse)), Extra: kept.Extra(b.Ext)}
-		if use.Input = blockcodec.Member("input", blockcodec.Quoted(b.Args)); b.Kind != llm.CustomTool {
-			var wrapped bool
-			if use.Input, wrapped = blockcodec.ObjectArgs(b.Args); wrapped {
-				report.Approximate(at+".args", "args.wrapped", "arguments that are no object were put into one")
-			}
-		}
+		use.Input = blockcodec.Args(report, at, b)
 		w = &Block{ToolUse: wire.Some(use)}
 	case *llm.Media:
 		if w = answerImage(b); w == nil {
@@ -183,62 +164,13 @@ func answerImage(m *llm.Media) *Block {
 
 // reportText reports what a text block cannot hold.
 func reportText(t *llm.Text, at string, report *llm.Report) {
-	if t.Phase != "" {
-		report.Drop(at+".phase", "text.phase", "the protocol does not distinguish commentary from the final answer")
-	}
 	for _, s := range t.Seals {
 		if s.Origin != own {
 			report.Drop(at+".seals", "seal.foreign", "a text cannot carry the signature of another vendor")
 		}
 	}
-	if len(ownCitations(t.Citations)) < len(t.Citations) {
-		report.Drop(at+".citations", "citation.foreign", "citations of another vendor")
-	}
-	blockcodec.DropLogprobs(t.Logprobs, at, report)
+	blockcodec.ReportText(t, at, protocol.Converse, report)
 }
 
 // answerCallID returns a call's id in the form that clients may send back.
 func answerCallID(c *llm.ToolCall) string { return protocol.WrapID(c.CallID, maxID) }
-
-// encodeStop returns the stop reason of a neutral stop. A kind without a reason is sent in the
-// source's own word, so that it does not look like a normal end; the vendor's SDKs accept
-// unknown words.
-func encodeStop(s llm.Stop, called bool) string {
-	reason, ok := stopReasons[s.Kind]
-	switch {
-	case s.Kind == llm.ToolUse && !called:
-		return "end_turn"
-	case s.Kind == llm.EndTurn && called:
-		return "tool_use"
-	case ok && stopKinds[s.Raw] == s.Kind:
-		return s.Raw // one of several reasons of the kind
-	case ok:
-		return reason
-	}
-	word := strings.ToLower(s.Raw)
-	if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_") != "" {
-		word = "end_turn"
-		if called {
-			word = "tool_use"
-		}
-	}
-	return word
-}
-
-// lossyStops lists the kinds that share another kind's reason or have none.
-var lossyStops = []llm.StopKind{llm.PromptBlocked, llm.Refused, llm.Pause, llm.Other}
-
-// reportStop reports what the stop reason cannot express.
-func reportStop(reason string, s llm.Stop, report *llm.Report) {
-	if slices.Contains(lossyStops, s.Kind) {
-		report.Approximate("stop.kind", "stop_reason.lossy", string(s.Kind)+" is written as "+reason)
-	}
-	if s.Category+s.Explanation != "" {
-		report.Drop("stop.explanation", "stop_reason.lossy", "the protocol does not explain a stop")
-	}
-}
-
-// appendIndex appends the position of a block.
-func appendIndex(to []byte, index int) []byte {
-	return strconv.AppendInt(append(to, `"contentBlockIndex":`...), int64(index), 10)
-}

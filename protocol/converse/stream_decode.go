@@ -23,25 +23,6 @@ type streamDecoder struct {
 	tally                  tally
 }
 
-// openBlock is a block that has not ended.
-type openBlock struct {
-	wire, index int
-	block       llm.Block
-	pieces      wire.Joiner // of the text or of the arguments
-	got         bool        // arguments came
-
-	signature strings.Builder
-	redacted  []byte
-
-	held    bool       // the block is emitted when it is complete
-	use     ToolUse    // of a held call
-	result  ToolResult // of a held result
-	input   strings.Builder
-	content wire.List[wire.Raw]
-	media   *llm.Media      // of a held image
-	data    strings.Builder // of media
-}
-
 // Decode decodes one event.
 func (d *streamDecoder) Decode(_, data []byte, to []llm.Event) []llm.Event {
 	data = bytes.TrimSpace(data)
@@ -226,44 +207,6 @@ func emit(to []llm.Event, o *openBlock, text, form string) []llm.Event {
 	}
 	o.got = true
 	return append(to, llm.Delta{Index: o.index, Text: text, Form: form})
-}
-
-// gather adds a delta to a block that is emitted when it is complete.
-func (o *openBlock) gather(delta Delta) {
-	switch {
-	case o.media != nil:
-		o.data.WriteString(protocol.StandardBase64(delta.Image.Value().Source.Value().Bytes.Value().String()))
-	case o.use.ToolUseID.IsSet():
-		o.input.WriteString(o.pieces.Next(delta.ToolUse.Value().Input.Value().Body()))
-	default:
-		for _, raw := range delta.ToolResult.Value().All() {
-			o.content.Append(raw)
-		}
-	}
-}
-
-// whole returns a held block.
-func (o *openBlock) whole() llm.Block {
-	switch {
-	case o.media != nil:
-		o.media.Data = o.data.String()
-		return o.media
-	case o.use.ToolUseID.IsSet():
-		if o.use.Input = wire.Raw(o.input.String()); !o.use.Input.IsValid(wire.Lenient) {
-			o.use.Input = wire.Raw("{}")
-		}
-		raw, _ := wire.Marshal(&Block{ToolUse: wire.Some(o.use)}) // cannot fail: it was decoded from JSON
-		return &llm.ServerCall{Protocol: own, Type: "toolUse", Raw: llm.Raw(raw), Digest: o.use.Name.Value() + " " + string(o.use.Input)}
-	}
-	o.result.Content = wire.Some(o.content)
-	raw, _ := wire.Marshal(&Block{ToolResult: wire.Some(o.result)}) // as above
-	var blocks []llm.Block
-	for _, item := range o.content.All() {
-		if b, err := decodeBlock(*item); err == nil {
-			blocks = append(blocks, b)
-		}
-	}
-	return serverResult(blocks, raw)
 }
 
 func (d *streamDecoder) blockStop(to []llm.Event, at int) []llm.Event {

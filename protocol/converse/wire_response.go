@@ -29,6 +29,19 @@ type Usage struct {
 	Extra                 wire.Extra            `json:"-"`
 }
 
+// cacheDetail is the number of tokens that are written to the cache with one lifetime. A list of them is among the
+// unknown members of Usage.
+type cacheDetail struct {
+	InputTokens wire.Opt[wire.Number] `json:"inputTokens"`
+	TTL         wire.Opt[string]      `json:"ttl"`
+}
+
+// Lifetimes of cache entries.
+const (
+	minutes = "5m"
+	hour    = "1h"
+)
+
 // StreamEvent is the union ConverseStreamOutput. Exceptions are in Extra.
 type StreamEvent struct {
 	MessageStart      wire.Opt[Message]       `json:"messageStart"`

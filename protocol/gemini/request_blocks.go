@@ -36,9 +36,9 @@ func carrySeals(seals []llm.Seal) (signature string, extraContent llm.Raw) {
 }
 
 // block decodes any part except a function response.
-func (r *reader) block(p *Part) llm.Block {
+func (d *requestDecoder) block(p *Part) llm.Block {
 	if p.FunctionCall.IsSet() {
-		return r.call(p)
+		return d.call(p)
 	}
 	return readPart(p)
 }
@@ -125,10 +125,10 @@ func digest(p *Part) string {
 }
 
 // part encodes any block except a call and a result. It may return nil.
-func (w *writer) part(b llm.Block, path string) *Part {
+func (e *requestEncoder) part(b llm.Block, path string) *Part {
 	m := b.Common()
 	if m.Cache != nil {
-		w.cached = true
+		e.cached = true
 	}
 	p := &Part{Extra: extra(m.Ext, "")}
 	if s, ok := m.SealFor(own); ok {
@@ -140,32 +140,32 @@ func (w *writer) part(b llm.Block, path string) *Part {
 			return nil // the API rejects empty parts
 		}
 		if len(b.Citations) > 0 {
-			w.report.Drop(path+".citations", "citation.history", "an earlier response is sent without its sources")
+			e.report.Drop(path+".citations", "citation.history", "an earlier response is sent without its sources")
 		}
 		p.Text = wire.Some(wire.NewText(b.Text))
 	case *llm.Refusal:
-		w.report.Approximate(path, "refusal.as_text", "an earlier refusal is sent as text")
+		e.report.Approximate(path, "refusal.as_text", "an earlier refusal is sent as text")
 		p.Text = wire.Some(wire.NewText(b.Text))
 	case *llm.Thought:
 		if !p.ThoughtSignature.IsSet() && m.Ext.Protocol != own || foreign(b.Seals) {
-			w.report.Drop(path, "reasoning.foreign", "reasoning goes back only to whoever made it")
+			e.report.Drop(path, "reasoning.foreign", "reasoning goes back only to whoever made it")
 			return nil
 		}
 		p.Text, p.Thought = wire.Some(wire.NewText(b.Text(""))), wire.Some(true)
 	case *llm.Media:
-		if !w.media(b, p, path) {
+		if !e.media(b, p, path) {
 			return nil
 		}
 	case *llm.ServerCall:
-		return w.serverCall(b, p, path)
+		return e.serverCall(b, p, path)
 	case *llm.Opaque:
 		if b.Protocol != own {
-			w.report.Refuse(path, "block.unknown", "a block of the type "+b.Type+" cannot be sent here")
+			e.report.Refuse(path, "block.unknown", "a block of the type "+b.Type+" cannot be sent here")
 			return nil
 		}
 		return keptPart(b.Raw)
 	default:
-		w.report.Refuse(path, "block.misplaced", "a call or a result stands where none can be")
+		e.report.Refuse(path, "block.misplaced", "a call or a result stands where none can be")
 		return nil
 	}
 	return p
@@ -180,45 +180,45 @@ func keptPart(raw llm.Raw) *Part {
 	return &p
 }
 
-func (w *writer) serverCall(b *llm.ServerCall, p *Part, path string) *Part {
+func (e *requestEncoder) serverCall(b *llm.ServerCall, p *Part, path string) *Part {
 	switch {
 	case b.Protocol == own:
 		return keptPart(b.Raw)
 	case b.Digest == "":
-		w.report.Drop(path, "server_tool.dropped", "what another vendor's tool did cannot be sent here")
+		e.report.Drop(path, "server_tool.dropped", "what another vendor's tool did cannot be sent here")
 		return nil
 	}
-	w.report.Approximate(path, "server_tool.digest", "a call of another vendor's tool is sent as text")
+	e.report.Approximate(path, "server_tool.digest", "a call of another vendor's tool is sent as text")
 	p.Text = wire.Some(wire.NewText(b.Digest))
 	return p
 }
 
 // foreign reports what turns and blocks hold that the protocol has no field for.
-func (w *writer) foreign() {
-	for i, t := range w.req.Turns {
+func (e *requestEncoder) foreign() {
+	for i, t := range e.req.Turns {
 		path := protocol.At("turns", i)
 		if t.Role == llm.Developer {
-			w.report.Approximate(path+".role", "turn.developer", "the API has one role for system text")
+			e.report.Approximate(path+".role", "turn.developer", "the API has one role for system text")
 		}
 		if t.Name != "" {
-			w.report.Drop(path+".name", "turn.name", "participants have no names here")
+			e.report.Drop(path+".name", "turn.name", "participants have no names here")
 		}
-		protocol.DropExt(w.report, path, t.Ext, protocol.Gemini)
-		w.foreignBlocks(path, t.Blocks)
+		protocol.DropExt(e.report, path, t.Ext, protocol.Gemini)
+		e.foreignBlocks(path, t.Blocks)
 	}
 }
 
-func (w *writer) foreignBlocks(path string, blocks []llm.Block) {
+func (e *requestEncoder) foreignBlocks(path string, blocks []llm.Block) {
 	for j, b := range blocks {
 		path := path + "." + protocol.At("blocks", j)
 		switch b := b.(type) {
 		case *llm.Thought, *llm.ServerCall, *llm.Opaque:
 			continue // they are sent or dropped as a whole
 		case *llm.Text:
-			reportPhase(b, path, w.report)
+			reportPhase(b, path, e.report)
 		case *llm.ToolResult:
-			w.foreignBlocks(path, b.Blocks)
+			e.foreignBlocks(path, b.Blocks)
 		}
-		protocol.DropExt(w.report, path, b.Common().Ext, protocol.Gemini)
+		protocol.DropExt(e.report, path, b.Common().Ext, protocol.Gemini)
 	}
 }

@@ -22,33 +22,33 @@ func sealedCall(b llm.Block) bool {
 
 // results encodes the results of calls as one content, in the order of the calls
 // (CRQ-02).
-func (w *writer) results(calls []*llm.ToolCall, from, to int) {
+func (e *requestEncoder) results(calls []*llm.ToolCall, from, to int) {
 	c := content{results: true, role: roleUser}
 	media := content{role: roleUser}
-	found := w.resultsIn(from, to)
+	found := e.resultsIn(from, to)
 	for _, call := range calls {
 		of := found[call.CallID]
 		if len(of) == 0 {
-			if from < len(w.req.Turns) {
-				w.report.Refuse("turns", "tool_call.unanswered", "the call "+strconv.Quote(call.CallID)+" of "+call.Name+" has no result")
+			if from < len(e.req.Turns) {
+				e.report.Refuse("turns", "tool_call.unanswered", "the call "+strconv.Quote(call.CallID)+" of "+call.Name+" has no result")
 			}
 			continue
 		}
 		found[call.CallID] = of[1:]
-		if w.answered == nil {
-			w.answered = map[*llm.ToolResult]bool{}
+		if e.answered == nil {
+			e.answered = map[*llm.ToolResult]bool{}
 		}
-		w.answered[of[0].ToolResult] = true
-		c.add(w.result(of[0].ToolResult, call, protocol.At("turns", of[0].turn), &media))
-		if e := w.req.Turns[of[0].turn].Ext; e.Protocol == own {
-			c.own, c.extra = true, extra(e, "")
+		e.answered[of[0].ToolResult] = true
+		c.add(e.result(of[0].ToolResult, call, protocol.At("turns", of[0].turn), &media))
+		if ext := e.req.Turns[of[0].turn].Ext; ext.Protocol == own {
+			c.own, c.extra = true, extra(ext, "")
 		}
 	}
 	if c.parts.Len() > 0 {
-		w.contents = append(w.contents, c)
+		e.contents = append(e.contents, c)
 	}
 	if media.parts.Len() > 0 {
-		w.contents = append(w.contents, media)
+		e.contents = append(e.contents, media)
 	}
 }
 
@@ -59,10 +59,10 @@ type answer struct {
 }
 
 // resultsIn collects the results between two turns by call id.
-func (w *writer) resultsIn(from, to int) map[string][]answer {
+func (e *requestEncoder) resultsIn(from, to int) map[string][]answer {
 	found := map[string][]answer{}
 	for i := from; i < to; i++ {
-		for _, b := range w.req.Turns[i].Blocks {
+		for _, b := range e.req.Turns[i].Blocks {
 			if res, ok := b.(*llm.ToolResult); ok {
 				found[res.CallID] = append(found[res.CallID], answer{res, i})
 			}
@@ -73,16 +73,16 @@ func (w *writer) resultsIn(from, to int) map[string][]answer {
 
 // call decodes a call. Most have no id, and equal calls need different ids
 // (GEM-01), so the id is derived from the call's position.
-func (r *reader) call(p *Part) *llm.ToolCall {
+func (d *requestDecoder) call(p *Part) *llm.ToolCall {
 	f := p.FunctionCall.Ptr()
 	c := &llm.ToolCall{Meta: readMeta(p), CallID: f.ID.Value(), Kind: llm.FunctionTool, Name: f.Name.Value(), Args: readArgs(f.Args)}
 	keep(&c.Ext, atCall, f.Extra.All())
 	if c.CallID == "" {
 		c.Synthetic = true
-		c.CallID = llm.MintID("call_", "history", strconv.Itoa(r.count), c.Name, c.Args)
+		c.CallID = llm.MintID("call_", "history", strconv.Itoa(d.count), c.Name, c.Args)
 	}
-	r.count++
-	r.calls.add(c)
+	d.count++
+	d.calls.add(c)
 	return c
 }
 
@@ -96,11 +96,11 @@ func readArgs(raw wire.Raw) string {
 
 // result decodes a function response and finds its call: by id, or the first call
 // of that name without a result.
-func (r *reader) result(p *Part) *llm.ToolResult {
+func (d *requestDecoder) result(p *Part) *llm.ToolResult {
 	f := p.FunctionResponse.Ptr()
 	res := &llm.ToolResult{Meta: readMeta(p), Name: f.Name.Value(), Kind: llm.FunctionTool}
 	keep(&res.Ext, atResponse, f.Extra.All())
-	if res.CallID = r.answers(f.ID.Value(), res.Name); f.ID.Value() != "" && res.CallID != f.ID.Value() {
+	if res.CallID = d.answers(f.ID.Value(), res.Name); f.ID.Value() != "" && res.CallID != f.ID.Value() {
 		note(&res.Ext, atResponse+"id", quote(f.ID.Value())) // the call has none
 	}
 	var text string
@@ -124,15 +124,15 @@ func (r *reader) result(p *Part) *llm.ToolResult {
 	return res
 }
 
-func (r *reader) answers(id, name string) string {
-	if c := r.calls.take(id, name); c != nil {
+func (d *requestDecoder) answers(id, name string) string {
+	if c := d.calls.take(id, name); c != nil {
 		return c.CallID
 	}
 	if id != "" {
 		return id
 	}
-	r.count++
-	return llm.MintID("call_", "orphan", strconv.Itoa(r.count), name)
+	d.count++
+	return llm.MintID("call_", "orphan", strconv.Itoa(d.count), name)
 }
 
 // openCalls are the calls of the latest model turn without a result, in order, by
@@ -222,26 +222,26 @@ func writeOutput(text string, failed bool) wire.Raw {
 }
 
 // call encodes a call, with an id that no other call of the conversation uses.
-func (w *writer) call(c *llm.ToolCall, path string) Part {
+func (e *requestEncoder) call(c *llm.ToolCall, path string) Part {
 	f := FunctionCall{
-		Name:  wire.Some(w.send(llm.ToolRef{Kind: c.Kind, Name: c.Name, Namespace: c.Namespace})),
+		Name:  wire.Some(e.send(llm.ToolRef{Kind: c.Kind, Name: c.Name, Namespace: c.Namespace})),
 		Extra: extra(c.Ext, atCall),
 	}
 	if c.Kind == llm.CustomTool {
 		f.Args = wire.Raw(`{"input":` + string(quote(c.Args)) + `}`)
 	} else {
-		f.Args = w.args(c.Args, path)
+		f.Args = e.args(c.Args, path)
 	}
-	if w.sent == nil {
-		w.sent, w.ids = map[*llm.ToolCall]string{}, map[string]int{}
+	if e.sent == nil {
+		e.sent, e.ids = map[*llm.ToolCall]string{}, map[string]int{}
 	}
 	if !c.Synthetic && c.CallID != "" {
 		id := c.CallID
-		if w.ids[c.CallID]++; w.ids[c.CallID] > 1 {
-			id += "_" + strconv.Itoa(w.ids[c.CallID])
+		if e.ids[c.CallID]++; e.ids[c.CallID] > 1 {
+			id += "_" + strconv.Itoa(e.ids[c.CallID])
 		}
 		f.ID = wire.Some(id)
-		w.sent[c] = id
+		e.sent[c] = id
 	}
 	p := Part{FunctionCall: wire.Some(f), Extra: extra(c.Ext, "")}
 	if s, ok := c.SealFor(own); ok {
@@ -252,10 +252,10 @@ func (w *writer) call(c *llm.ToolCall, path string) Part {
 
 // args encodes a call's arguments as an object, and reports arguments that were
 // not one.
-func (w *writer) args(args, path string) wire.Raw {
+func (e *requestEncoder) args(args, path string) wire.Raw {
 	raw, wrapped := objectArgs(args)
 	if wrapped {
-		w.report.Approximate(path+".args", "args.wrapped", "the arguments are no JSON object and are sent inside one")
+		e.report.Approximate(path+".args", "args.wrapped", "the arguments are no JSON object and are sent inside one")
 	}
 	return raw
 }
@@ -285,12 +285,12 @@ func objectArgs(args string) (raw wire.Raw, wrapped bool) {
 
 // result encodes a tool result. It adds media that the model does not accept inside the
 // response to a content of their own.
-func (w *writer) result(r *llm.ToolResult, call *llm.ToolCall, path string, media *content) *Part {
+func (e *requestEncoder) result(r *llm.ToolResult, call *llm.ToolCall, path string, media *content) *Part {
 	if r.Cache != nil {
-		w.cached = true
+		e.cached = true
 	}
 	f := FunctionResponse{Name: wire.Some(toolName(llm.ToolRef{Kind: call.Kind, Name: call.Name, Namespace: call.Namespace}))}
-	if id := w.sent[call]; id != "" {
+	if id := e.sent[call]; id != "" {
 		f.ID = wire.Some(id)
 	}
 	var texts []string
@@ -302,10 +302,10 @@ func (w *writer) result(r *llm.ToolResult, call *llm.ToolCall, path string, medi
 			texts = append(texts, b.Text)
 		case *llm.Media:
 			part := Part{Extra: extra(b.Ext, "")}
-			if !w.media(b, &part, path) {
+			if !e.media(b, &part, path) {
 				continue
 			}
-			if r.Ext.Protocol == own || generation(w.target.Model) >= 3 {
+			if r.Ext.Protocol == own || generation(e.target.Model) >= 3 {
 				inside.Append(&FunctionOutput{InlineData: part.InlineData, FileData: part.FileData})
 				continue
 			}
@@ -315,12 +315,12 @@ func (w *writer) result(r *llm.ToolResult, call *llm.ToolCall, path string, medi
 			}
 			media.add(&part)
 		default:
-			w.report.Refuse(path, "block.unknown", "a result holds text and media only")
+			e.report.Refuse(path, "block.unknown", "a result holds text and media only")
 		}
 	}
 	text := strings.Join(texts, "\n")
 	if outside {
-		w.report.Approximate(path, "tool_result.media_split", "media in a result follow it as the user's")
+		e.report.Approximate(path, "tool_result.media_split", "media in a result follow it as the user's")
 		if text != "" {
 			text += " "
 		}

@@ -46,8 +46,8 @@ func invalid(param, message string) *llm.Error {
 	return &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_value", Param: param, Message: param + ": " + message}
 }
 
-// reader decodes a body into a neutral request.
-type reader struct {
+// requestDecoder decodes a body into a neutral request.
+type requestDecoder struct {
 	req    *llm.Request
 	calls  openCalls
 	count  int                    // number of calls so far, for ids that have to be made
@@ -57,7 +57,7 @@ type reader struct {
 
 func readRequest(body *Request) (*llm.Request, *llm.Error) {
 	req := &llm.Request{Model: body.Model.Value(), IncludeUsage: true}
-	r := reader{req: req}
+	r := requestDecoder{req: req}
 	keep(&req.Ext, "", body.Extra.All())
 	for _, m := range []wire.Member{
 		{Name: "safetySettings", Value: body.SafetySettings},
@@ -90,15 +90,15 @@ func readRequest(body *Request) (*llm.Request, *llm.Error) {
 	return req, r.err
 }
 
-func (r *reader) fail(err *llm.Error) {
-	if r.err == nil {
-		r.err = err
+func (d *requestDecoder) fail(err *llm.Error) {
+	if d.err == nil {
+		d.err = err
 	}
 }
 
 // system decodes the system instruction. SDKs give it a role, which has no
 // meaning.
-func (r *reader) system(c *Content) {
+func (d *requestDecoder) system(c *Content) {
 	t := llm.Turn{Role: llm.System}
 	keep(&t.Ext, "", c.Extra.All())
 	if role, ok := c.Role.Get(); ok {
@@ -106,9 +106,9 @@ func (r *reader) system(c *Content) {
 	}
 	parts := c.Parts.Value()
 	for _, p := range parts.All() {
-		t.Blocks = append(t.Blocks, r.block(p))
+		t.Blocks = append(t.Blocks, d.block(p))
 	}
-	r.req.Turns = append(r.req.Turns, t)
+	d.req.Turns = append(d.req.Turns, t)
 }
 
 var roles = map[string]llm.Role{
@@ -118,37 +118,37 @@ var roles = map[string]llm.Role{
 
 // content decodes one content. Function responses become a turn of their own,
 // before the rest of the content.
-func (r *reader) content(i int, c *Content) {
+func (d *requestDecoder) content(i int, c *Content) {
 	role, ok := roles[c.Role.Value()]
 	if !ok {
-		r.fail(invalid("contents["+strconv.Itoa(i)+"].role", "write user or model"))
+		d.fail(invalid("contents["+strconv.Itoa(i)+"].role", "write user or model"))
 		return
 	}
 	said := llm.Turn{Role: role}
 	keep(&said.Ext, "", c.Extra.All())
 	results := llm.Turn{Role: llm.ToolRole, Ext: said.Ext}
 	parts := c.Parts.Value()
-	if last := len(r.req.Turns) - 1; last >= 0 && r.req.Turns[last].Role != llm.Assistant && hasCall(&parts) {
-		r.calls = openCalls{} // calls of the previous model turn can get no results any more
+	if last := len(d.req.Turns) - 1; last >= 0 && d.req.Turns[last].Role != llm.Assistant && hasCall(&parts) {
+		d.calls = openCalls{} // calls of the previous model turn can get no results any more
 	}
 	for _, p := range parts.All() {
 		if p.FunctionResponse.IsSet() {
-			results.Blocks = append(results.Blocks, r.result(p))
+			results.Blocks = append(results.Blocks, d.result(p))
 		} else {
-			said.Blocks = append(said.Blocks, r.block(p))
+			said.Blocks = append(said.Blocks, d.block(p))
 		}
 	}
-	if role == llm.Assistant && len(results.Blocks) == 0 && r.appendToLast(&said) {
+	if role == llm.Assistant && len(results.Blocks) == 0 && d.appendToLast(&said) {
 		return
 	}
 	if len(results.Blocks) > 0 {
-		r.req.Turns = append(r.req.Turns, results)
+		d.req.Turns = append(d.req.Turns, results)
 		if len(said.Blocks) == 0 {
 			return
 		}
 		said.Joined, said.Ext = true, llm.Ext{Protocol: own}
 	}
-	r.req.Turns = append(r.req.Turns, said)
+	d.req.Turns = append(d.req.Turns, said)
 }
 
 func hasCall(parts *List[Part]) bool {
@@ -163,14 +163,14 @@ func hasCall(parts *List[Part]) bool {
 // appendToLast appends a model content to the previous one. Google's SDKs keep each
 // event of a streaming response as a content of its own, and send all of them
 // back.
-func (r *reader) appendToLast(said *llm.Turn) bool {
-	last := len(r.req.Turns) - 1
-	if last < 0 || r.req.Turns[last].Role != llm.Assistant || len(said.Ext.Members) > 0 {
+func (d *requestDecoder) appendToLast(said *llm.Turn) bool {
+	last := len(d.req.Turns) - 1
+	if last < 0 || d.req.Turns[last].Role != llm.Assistant || len(said.Ext.Members) > 0 {
 		return false
 	}
-	t := &r.req.Turns[last]
+	t := &d.req.Turns[last]
 	for i, b := range said.Blocks {
-		if i > 0 || !r.extend(t.Blocks, b) {
+		if i > 0 || !d.extend(t.Blocks, b) {
 			t.Blocks = append(t.Blocks, b)
 		}
 	}
@@ -178,7 +178,7 @@ func (r *reader) appendToLast(said *llm.Turn) bool {
 }
 
 // extend appends a piece to the last block if both are text or both are thoughts.
-func (r *reader) extend(blocks []llm.Block, piece llm.Block) bool {
+func (d *requestDecoder) extend(blocks []llm.Block, piece llm.Block) bool {
 	if len(blocks) == 0 || !plain(piece) {
 		return false
 	}
@@ -198,16 +198,16 @@ func (r *reader) extend(blocks []llm.Block, piece llm.Block) bool {
 	default:
 		return false
 	}
-	if r.pieces == nil {
-		r.pieces = map[llm.Block][]string{}
+	if d.pieces == nil {
+		d.pieces = map[llm.Block][]string{}
 	}
-	r.pieces[before] = append(r.pieces[before], text)
+	d.pieces[before] = append(d.pieces[before], text)
 	return true
 }
 
 // settle joins the pieces of each block when all have come.
-func (r *reader) settle() {
-	for b, pieces := range r.pieces {
+func (d *requestDecoder) settle() {
+	for b, pieces := range d.pieces {
 		rest := strings.Join(pieces, "")
 		switch b := b.(type) {
 		case *llm.Text:
@@ -216,8 +216,8 @@ func (r *reader) settle() {
 			b.Parts = []llm.ThoughtPart{{Form: llm.SummaryReasoning, Text: b.Text("") + rest}}
 		}
 	}
-	for i := range r.req.Turns {
-		if t := &r.req.Turns[i]; t.Role == llm.Assistant {
+	for i := range d.req.Turns {
+		if t := &d.req.Turns[i]; t.Role == llm.Assistant {
 			t.Blocks = foldThoughts(t.Blocks)
 		}
 	}
@@ -267,11 +267,11 @@ func joinThoughts(blocks []llm.Block) string {
 	return s.String()
 }
 
-func (r *reader) generation(g *GenerationConfig) {
+func (d *requestDecoder) generation(g *GenerationConfig) {
 	if g == nil {
 		return
 	}
-	e := &r.req.Ext
+	e := &d.req.Ext
 	keep(e, atGeneration, g.Extra.All())
 	for _, m := range []wire.Member{
 		{Name: "speechConfig", Value: g.SpeechConfig}, {Name: "imageConfig", Value: g.ImageConfig},
@@ -282,14 +282,14 @@ func (r *reader) generation(g *GenerationConfig) {
 	} {
 		keepRaw(e, atGeneration+m.Name, m.Value)
 	}
-	r.req.Sampling = llm.Sampling{
+	d.req.Sampling = llm.Sampling{
 		Temperature: number(g.Temperature), TopP: number(g.TopP), TopK: number(g.TopK), Seed: number(g.Seed),
 		FrequencyPenalty: number(g.FrequencyPenalty), PresencePenalty: number(g.PresencePenalty),
 	}
-	o := &r.req.Output
-	o.MaxTokens = r.integer("maxOutputTokens", g.MaxOutputTokens)
-	o.Choices = r.integer("candidateCount", g.CandidateCount)
-	o.TopLogprobs = r.integer("logprobs", g.Logprobs)
+	o := &d.req.Output
+	o.MaxTokens = d.integer("maxOutputTokens", g.MaxOutputTokens)
+	o.Choices = d.integer("candidateCount", g.CandidateCount)
+	o.TopLogprobs = d.integer("logprobs", g.Logprobs)
 	o.Stops = g.StopSequences.Value()
 	if v, ok := g.ResponseLogprobs.Get(); ok {
 		o.Logprobs = &v
@@ -298,7 +298,7 @@ func (r *reader) generation(g *GenerationConfig) {
 		o.Modalities = append(o.Modalities, strings.ToLower(m))
 	}
 	o.Format = readFormat(g)
-	r.thinking(g.ThinkingConfig.Ptr())
+	d.thinking(g.ThinkingConfig.Ptr())
 }
 
 // number returns a number's text; some servers quote numbers.
@@ -306,14 +306,14 @@ func number(o wire.Opt[wire.Number]) llm.Number {
 	return llm.Number(strings.Trim(string(o.Value()), `"`))
 }
 
-func (r *reader) integer(name string, o wire.Opt[wire.Number]) *int64 {
+func (d *requestDecoder) integer(name string, o wire.Opt[wire.Number]) *int64 {
 	v, ok := o.Get()
 	if !ok {
 		return nil
 	}
 	n, err := v.Int64()
 	if err != nil {
-		r.fail(invalid(atGeneration+name, "write an integer"))
+		d.fail(invalid(atGeneration+name, "write an integer"))
 	}
 	return &n
 }
@@ -343,16 +343,16 @@ func readFormat(g *GenerationConfig) llm.Format {
 	return f
 }
 
-func (r *reader) thinking(t *ThinkingConfig) {
+func (d *requestDecoder) thinking(t *ThinkingConfig) {
 	if t == nil {
 		return
 	}
-	g := &r.req.Reasoning
+	g := &d.req.Reasoning
 	keep(&g.Ext, "", t.Extra.All())
 	if show, ok := t.IncludeThoughts.Get(); ok {
 		g.Show = map[bool]string{true: "auto", false: "none"}[show]
 	}
-	if g.Budget = r.integer("thinkingConfig.thinkingBudget", t.ThinkingBudget); g.Budget != nil && *g.Budget == 0 {
+	if g.Budget = d.integer("thinkingConfig.thinkingBudget", t.ThinkingBudget); g.Budget != nil && *g.Budget == 0 {
 		g.Mode = "off"
 	}
 	if level := strings.ToLower(t.ThinkingLevel.Value()); level != "thinking_level_unspecified" {

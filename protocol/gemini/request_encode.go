@@ -9,12 +9,12 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-func (w *writer) format(g *GenerationConfig) {
-	f := &w.req.Output.Format
-	protocol.DropExt(w.report, "output.format", f.Ext, protocol.Gemini)
+func (e *requestEncoder) format(g *GenerationConfig) {
+	f := &e.req.Output.Format
+	protocol.DropExt(e.report, "output.format", f.Ext, protocol.Gemini)
 	mime := map[string]string{"json_object": mimeJSON, "json_schema": mimeJSON, "enum": mimeEnum}[f.Kind]
 	if f.Ext.Protocol == own {
-		w.ownFormat(g, mime)
+		e.ownFormat(g, mime)
 		return
 	}
 	if mime != "" {
@@ -24,30 +24,30 @@ func (w *writer) format(g *GenerationConfig) {
 		return
 	}
 	if f.Schema != "" {
-		g.ResponseJSONSchema = fitSchema(f.Schema, "output.format.schema", w.report)
+		g.ResponseJSONSchema = fitSchema(f.Schema, "output.format.schema", e.report)
 	}
-	w.formatLosses(f)
+	e.formatLosses(f)
 }
 
 // formatLosses reports the settings of a format besides its schema.
-func (w *writer) formatLosses(f *llm.Format) {
+func (e *requestEncoder) formatLosses(f *llm.Format) {
 	if f.Schema == "" && f.Kind != "json_object" {
-		w.report.Approximate("output.format.schema", "format.schema", "without a schema any JSON will do")
+		e.report.Approximate("output.format.schema", "format.schema", "without a schema any JSON will do")
 	}
 	if f.Name != "" {
-		w.report.Drop("output.format.name", "format.name", "a format has no name of its own")
+		e.report.Drop("output.format.name", "format.name", "a format has no name of its own")
 	}
 	if f.Description != "" {
-		w.report.Drop("output.format.description", "format.description", "a format has no description of its own")
+		e.report.Drop("output.format.description", "format.description", "a format has no description of its own")
 	}
 	if f.Strict != nil && *f.Strict {
-		w.report.Approximate("output.format.strict", "strict.best_effort", "the API follows a schema as well as it can")
+		e.report.Approximate("output.format.strict", "strict.best_effort", "the API follows a schema as well as it can")
 	}
 }
 
 // ownFormat writes the format of a client that speaks this protocol.
-func (w *writer) ownFormat(g *GenerationConfig, mime string) {
-	f := &w.req.Output.Format
+func (e *requestEncoder) ownFormat(g *GenerationConfig, mime string) {
+	f := &e.req.Output.Format
 	members := kept(f.Ext, "")
 	if f.Kind == "text" {
 		mime = mimeText
@@ -67,7 +67,7 @@ func (w *writer) ownFormat(g *GenerationConfig, mime string) {
 
 // EncodeRequest encodes a generateContent request.
 func (Codec) EncodeRequest(req *llm.Request, target protocol.Target, report *llm.Report) (protocol.Outgoing, *llm.Error) {
-	w := writer{req: req, target: target, report: report}
+	w := requestEncoder{req: req, target: target, report: report}
 	if w.target.Model == "" {
 		w.target.Model = req.Model
 	}
@@ -89,8 +89,8 @@ func (Codec) EncodeRequest(req *llm.Request, target protocol.Target, report *llm
 	return out, nil
 }
 
-// writer encodes a neutral request.
-type writer struct {
+// requestEncoder encodes a neutral request.
+type requestEncoder struct {
 	req      *llm.Request
 	target   protocol.Target
 	report   *llm.Report
@@ -112,45 +112,45 @@ type content struct {
 	results bool // it holds function responses
 }
 
-func (w *writer) body() *Request {
-	body := &Request{Extra: extra(w.req.Ext, "")}
-	w.foreign()
-	first := w.system(body)
-	w.turns(first)
+func (e *requestEncoder) body() *Request {
+	body := &Request{Extra: extra(e.req.Ext, "")}
+	e.foreign()
+	first := e.system(body)
+	e.turns(first)
 	var contents wire.List[Content]
-	for i := range w.contents {
-		c := &w.contents[i]
+	for i := range e.contents {
+		c := &e.contents[i]
 		contents.Append(&Content{Role: wire.Some(c.role), Parts: listOf(c.parts), Extra: c.extra})
 	}
 	if contents.Len() == 0 {
-		w.report.Refuse("turns", "turns.empty", "the conversation is empty; send a user message")
+		e.report.Refuse("turns", "turns.empty", "the conversation is empty; send a user message")
 	}
 	body.Contents = listOf(contents)
-	if tools := w.tools(); tools.Len() > 0 {
-		body.Tools, w.tooled = listOf(tools), true
+	if tools := e.tools(); tools.Len() > 0 {
+		body.Tools, e.tooled = listOf(tools), true
 	}
-	body.ToolConfig = w.toolChoice()
-	body.GenerationConfig = w.generation()
-	body.CachedContent = wire.Raw(w.req.State.CachedPrompt)
-	w.service(body)
-	w.rest()
+	body.ToolConfig = e.toolChoice()
+	body.GenerationConfig = e.generation()
+	body.CachedContent = wire.Raw(e.req.State.CachedPrompt)
+	e.service(body)
+	e.rest()
 	return body
 }
 
 // system encodes the leading system turns, and returns the index of the first
 // other turn.
-func (w *writer) system(body *Request) int {
+func (e *requestEncoder) system(body *Request) int {
 	var c Content
 	var parts wire.List[Part]
 	i := 0
-	for ; i < len(w.req.Turns); i++ {
-		t := &w.req.Turns[i]
+	for ; i < len(e.req.Turns); i++ {
+		t := &e.req.Turns[i]
 		if t.Role != llm.System && t.Role != llm.Developer {
 			break
 		}
 		c.Extra = extra(t.Ext, "")
 		for j, b := range t.Blocks {
-			if p := w.part(b, protocol.At("turns", i)+"."+protocol.At("blocks", j)); p != nil {
+			if p := e.part(b, protocol.At("turns", i)+"."+protocol.At("blocks", j)); p != nil {
 				parts.Append(p)
 			}
 		}
@@ -162,8 +162,8 @@ func (w *writer) system(body *Request) int {
 	return i
 }
 
-func (w *writer) service(body *Request) {
-	s := &w.req.Service
+func (e *requestEncoder) service(body *Request) {
+	s := &e.req.Service
 	switch s.Tier {
 	case "", "auto":
 	case "default", "standard":
@@ -171,40 +171,40 @@ func (w *writer) service(body *Request) {
 	case "flex", "priority":
 		body.ServiceTier = wire.Some(s.Tier)
 	default:
-		if w.req.Ext.Protocol == own {
+		if e.req.Ext.Protocol == own {
 			body.ServiceTier = wire.Some(s.Tier)
 		} else {
-			w.report.Drop("service.tier", "tier.unsupported", "there is no such tier")
+			e.report.Drop("service.tier", "tier.unsupported", "there is no such tier")
 		}
 	}
 	if s.Speed == "fast" {
-		w.report.Approximate("service.speed", "speed.as_tier", "the priority tier is the nearest")
+		e.report.Approximate("service.speed", "speed.as_tier", "the priority tier is the nearest")
 		body.ServiceTier = wire.Some("priority")
 	}
-	store := w.req.State.Store
+	store := e.req.State.Store
 	switch {
 	case store == nil:
-	case w.req.Ext.Protocol == own:
+	case e.req.Ext.Protocol == own:
 		body.Store = wire.Some(*store)
 	case *store:
-		w.report.Drop("state.store", "store.unsupported", "responses are not stored")
+		e.report.Drop("state.store", "store.unsupported", "responses are not stored")
 	}
 }
 
 // rest reports the settings that this protocol does not have.
-func (w *writer) rest() {
-	r := w.req
+func (e *requestEncoder) rest() {
+	r := e.req
 	drop := func(lost bool, path, code, note string) {
 		if lost {
-			w.report.Drop(path, code, note)
+			e.report.Drop(path, code, note)
 		}
 	}
 	refuse := func(lost bool, path, code, note string) {
 		if lost {
-			w.report.Refuse(path, code, note)
+			e.report.Refuse(path, code, note)
 		}
 	}
-	drop(w.cached, "cache", "cache.mark", "the API caches by itself and takes no marks")
+	drop(e.cached, "cache", "cache.mark", "the API caches by itself and takes no marks")
 	drop(r.Cache.Auto != nil, "cache.auto", "cache.automatic", "the API caches by itself")
 	drop(r.Cache.Key != "", "cache.key", "cache.key_unsupported", "there is no cache key")
 	drop(r.Cache.Retention != "", "cache.retention", "cache.retention_unsupported", "there is no such setting")
@@ -215,7 +215,7 @@ func (w *writer) rest() {
 	refuse(r.State.PreviousID != "", "state.previous_id", "state.previous_response", "send the complete conversation; the upstream stores none")
 	refuse(r.State.Conversation != "", "state.conversation", "state.conversation", "send the complete conversation; the upstream stores none")
 	refuse(r.State.Background != nil && *r.State.Background, "state.background", "state.background", "there is no background mode")
-	protocol.DropExt(w.report, "ext", r.Ext, protocol.Gemini)
+	protocol.DropExt(e.report, "ext", r.Ext, protocol.Gemini)
 }
 
 const (
@@ -224,28 +224,28 @@ const (
 	mimeEnum = "text/x.enum"
 )
 
-func (w *writer) generation() wire.Opt[GenerationConfig] {
-	g := GenerationConfig{Extra: extra(w.req.Ext, atGeneration)}
-	w.sampling(&g)
-	w.output(&g)
-	w.format(&g)
-	g.ThinkingConfig = w.thinking()
+func (e *requestEncoder) generation() wire.Opt[GenerationConfig] {
+	g := GenerationConfig{Extra: extra(e.req.Ext, atGeneration)}
+	e.sampling(&g)
+	e.output(&g)
+	e.format(&g)
+	g.ThinkingConfig = e.thinking()
 	if body, _ := wire.Marshal(&g); string(body) == "{}" {
 		return wire.Opt[GenerationConfig]{}
 	}
 	return wire.Some(g)
 }
 
-func (w *writer) sampling(g *GenerationConfig) {
-	s := w.req.Sampling
-	if w.target.Gates.NoSampling {
+func (e *requestEncoder) sampling(g *GenerationConfig) {
+	s := e.req.Sampling
+	if e.target.Gates.NoSampling {
 		for _, v := range []struct {
 			name string
 			n    *llm.Number
 		}{{"temperature", &s.Temperature}, {"top_p", &s.TopP}, {"top_k", &s.TopK}} {
 			if *v.n != "" {
 				*v.n = ""
-				w.report.Drop("sampling."+v.name, v.name+".unsupported_by_model", "the model refuses it")
+				e.report.Drop("sampling."+v.name, v.name+".unsupported_by_model", "the model refuses it")
 			}
 		}
 	}
@@ -253,11 +253,11 @@ func (w *writer) sampling(g *GenerationConfig) {
 	g.FrequencyPenalty, g.PresencePenalty = wire.NonZero(wire.Number(s.FrequencyPenalty)), wire.NonZero(wire.Number(s.PresencePenalty))
 	g.Seed = wire.NonZero(wire.Number(s.Seed))
 	if n, err := wire.Number(s.Seed).Int64(); s.Seed != "" && (err != nil || n != int64(int32(n))) {
-		w.report.Approximate("sampling.seed", "seed.folded", "a seed has 32 bits here")
+		e.report.Approximate("sampling.seed", "seed.folded", "a seed has 32 bits here")
 		g.Seed = wire.Some(wire.Int(n & 0x7fffffff))
 	}
 	if s.LogitBias != "" {
-		w.report.Drop("sampling.logit_bias", "logit_bias.unsupported", "token numbers are each vendor's own")
+		e.report.Drop("sampling.logit_bias", "logit_bias.unsupported", "token numbers are each vendor's own")
 	}
 }
 
@@ -267,27 +267,27 @@ const (
 	maxCandidates = 8
 )
 
-func (w *writer) output(g *GenerationConfig) {
-	o := &w.req.Output
+func (e *requestEncoder) output(g *GenerationConfig) {
+	o := &e.req.Output
 	if o.MaxTokens != nil {
 		g.MaxOutputTokens = wire.Some(wire.Int(*o.MaxTokens))
-		if *o.MaxTokens <= 0 && w.req.Ext.Protocol != own {
-			w.report.Refuse("output.max_tokens", "max_tokens.zero", "the output limit must be at least one token")
+		if *o.MaxTokens <= 0 && e.req.Ext.Protocol != own {
+			e.report.Refuse("output.max_tokens", "max_tokens.zero", "the output limit must be at least one token")
 		}
 	}
-	if o.Choices != nil && (*o.Choices > 1 || w.req.Ext.Protocol == own) {
+	if o.Choices != nil && (*o.Choices > 1 || e.req.Ext.Protocol == own) {
 		g.CandidateCount = wire.Some(wire.Int(*o.Choices))
 		if *o.Choices > maxCandidates {
-			w.report.Refuse("output.choices", "choices.too_many", "at most "+strconv.Itoa(maxCandidates)+" choices can be requested")
+			e.report.Refuse("output.choices", "choices.too_many", "at most "+strconv.Itoa(maxCandidates)+" choices can be requested")
 		}
 	}
-	w.stops(g)
+	e.stops(g)
 	if o.Logprobs != nil {
 		g.ResponseLogprobs = wire.Some(*o.Logprobs)
 	}
 	if o.TopLogprobs != nil {
 		g.Logprobs = wire.Some(wire.Int(*o.TopLogprobs))
-		if o.Logprobs == nil && w.req.Ext.Protocol != own {
+		if o.Logprobs == nil && e.req.Ext.Protocol != own {
 			g.ResponseLogprobs = wire.Some(true) // the API rejects logprobs without it
 		}
 	}
@@ -296,28 +296,28 @@ func (w *writer) output(g *GenerationConfig) {
 		for _, m := range o.Modalities {
 			upper = append(upper, strings.ToUpper(m))
 		}
-		if w.req.Ext.Protocol == own || len(upper) > 1 || upper[0] != "TEXT" { // text alone is the default
+		if e.req.Ext.Protocol == own || len(upper) > 1 || upper[0] != "TEXT" { // text alone is the default
 			g.ResponseModalities = wire.Some(upper)
 		}
 	}
 	if o.Verbosity != "" {
-		w.report.Drop("output.verbosity", "verbosity.unsupported", "there is no such setting")
+		e.report.Drop("output.verbosity", "verbosity.unsupported", "there is no such setting")
 	}
 }
 
-func (w *writer) stops(g *GenerationConfig) {
+func (e *requestEncoder) stops(g *GenerationConfig) {
 	var stops []string
-	for _, s := range w.req.Output.Stops {
+	for _, s := range e.req.Output.Stops {
 		if s != "" {
 			stops = append(stops, s)
 		}
 	}
 	switch {
 	case len(stops) == 0:
-	case w.target.Gates.NoStop:
-		w.report.Drop("output.stops", "stop.unsupported_by_model", "the model refuses stop sequences")
+	case e.target.Gates.NoStop:
+		e.report.Drop("output.stops", "stop.unsupported_by_model", "the model refuses stop sequences")
 	case len(stops) > maxStops:
-		w.report.Refuse("output.stops", "stop.too_many", "at most "+strconv.Itoa(maxStops)+" stop sequences can be given")
+		e.report.Refuse("output.stops", "stop.too_many", "at most "+strconv.Itoa(maxStops)+" stop sequences can be given")
 	default:
 		g.StopSequences = wire.Some(stops)
 	}

@@ -57,16 +57,16 @@ func mediaKind(mime string) llm.MediaKind {
 }
 
 // media encodes media into the part, or reports that it cannot.
-func (w *writer) media(b *llm.Media, p *Part, path string) bool {
+func (e *requestEncoder) media(b *llm.Media, p *Part, path string) bool {
 	mine := b.Ext.Protocol == own
 	if !mine {
-		w.mediaLosses(b, path)
+		e.mediaLosses(b, path)
 	}
 	switch uri := b.URL + b.FileID; {
 	case b.Data != "" || b.Text != "":
-		p.InlineData = wire.Some(w.blob(b, path))
+		p.InlineData = wire.Some(e.blob(b, path))
 	case uri == "":
-		w.report.Refuse(path, "media.empty", "there is no data in it")
+		e.report.Refuse(path, "media.empty", "there is no data in it")
 		return false
 	case mine, vendorURI(uri), youtube(uri):
 		f := FileData{FileURI: wire.Some(uri), Extra: extra(b.Ext, atFile)}
@@ -75,10 +75,10 @@ func (w *writer) media(b *llm.Media, p *Part, path string) bool {
 		}
 		p.FileData = wire.Some(f)
 	case b.FileID != "":
-		w.report.Refuse(path, "media.foreign_file", "the file is another vendor's; send its data")
+		e.report.Refuse(path, "media.foreign_file", "the file is another vendor's; send its data")
 		return false
 	default:
-		w.report.Refuse(path, "media.url", "the API does not fetch addresses; send the data itself")
+		e.report.Refuse(path, "media.url", "the API does not fetch addresses; send the data itself")
 		return false
 	}
 	return true
@@ -88,26 +88,26 @@ func youtube(uri string) bool {
 	return strings.HasPrefix(uri, "https://www.youtube.com/watch") || strings.HasPrefix(uri, "https://youtu.be/")
 }
 
-func (w *writer) mediaLosses(b *llm.Media, path string) {
+func (e *requestEncoder) mediaLosses(b *llm.Media, path string) {
 	if b.Name+b.Title+b.Context != "" {
-		w.report.Drop(path+".name", "media.name", "a file has no name, title or context here")
+		e.report.Drop(path+".name", "media.name", "a file has no name, title or context here")
 	}
 	if b.Detail != "" && b.Detail != "auto" {
-		w.report.Drop(path+".detail", "media.detail", "image detail is a setting of the whole request")
+		e.report.Drop(path+".detail", "media.detail", "image detail is a setting of the whole request")
 	}
 }
 
 // blob returns inline data, or a text as inline data.
-func (w *writer) blob(b *llm.Media, path string) Blob {
+func (e *requestEncoder) blob(b *llm.Media, path string) Blob {
 	mime, data := b.MIME, b.Data
 	if b.Data == "" {
-		w.report.Approximate(path, "document.as_file", "a document in text is sent as a file")
+		e.report.Approximate(path, "document.as_file", "a document in text is sent as a file")
 		mime, data = mimeText, base64.StdEncoding.EncodeToString([]byte(b.Text))
 	}
 	switch mime {
 	case "":
 		mime = protocol.DetectMIME(data)
-		w.report.Approximate(path, "media.type_guessed", "nothing says what it is; sent as "+mime)
+		e.report.Approximate(path, "media.type_guessed", "nothing says what it is; sent as "+mime)
 	case "image/jpg":
 		mime = "image/jpeg"
 	}

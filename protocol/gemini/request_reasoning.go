@@ -22,15 +22,15 @@ var thinkingLevels = map[string]string{
 
 // thinking encodes the amount of thinking: as a level from the third model
 // generation on, as a budget before.
-func (w *writer) thinking() wire.Opt[ThinkingConfig] {
-	g := &w.req.Reasoning
+func (e *requestEncoder) thinking() wire.Opt[ThinkingConfig] {
+	g := &e.req.Reasoning
 	t := ThinkingConfig{Extra: extra(g.Ext, "")}
-	protocol.DropExt(w.report, "reasoning", g.Ext, protocol.Gemini)
+	protocol.DropExt(e.report, "reasoning", g.Ext, protocol.Gemini)
 	if g.Mode == "between_tools" {
-		w.report.Approximate("reasoning.mode", "reasoning.default", "the model decides when it thinks")
+		e.report.Approximate("reasoning.mode", "reasoning.default", "the model decides when it thinks")
 	}
 	if g.Show == "full" {
-		w.report.Approximate("reasoning.show", "reasoning.summary", "a summary is the most that is shown")
+		e.report.Approximate("reasoning.show", "reasoning.summary", "a summary is the most that is shown")
 	}
 	switch {
 	case g.Ext.Protocol == own:
@@ -40,15 +40,15 @@ func (w *writer) thinking() wire.Opt[ThinkingConfig] {
 		if g.Effort != "" {
 			t.ThinkingLevel = wire.Some(strings.ToUpper(g.Effort))
 		}
-	case w.byBudget():
-		w.budget(&t)
+	case e.byBudget():
+		e.budget(&t)
 	default:
-		w.level(&t)
+		e.level(&t)
 	}
 	switch {
 	case g.Show == "none":
 		t.IncludeThoughts = wire.Some(false)
-	case g.Show != "", w.thinks():
+	case g.Show != "", e.thinks():
 		t.IncludeThoughts = wire.Some(true)
 	}
 	if g.Ext.Protocol == own && g.Show == "" {
@@ -60,15 +60,15 @@ func (w *writer) thinking() wire.Opt[ThinkingConfig] {
 	return wire.Some(t)
 }
 
-func (w *writer) byBudget() bool {
-	n := generation(w.target.Model)
-	return w.target.Gates.Budget || n > 0 && n < 3
+func (e *requestEncoder) byBudget() bool {
+	n := generation(e.target.Model)
+	return e.target.Gates.Budget || n > 0 && n < 3
 }
 
 // thinks reports whether the client requested thinking. Other protocols then show
 // thoughts by default.
-func (w *writer) thinks() bool {
-	g := &w.req.Reasoning
+func (e *requestEncoder) thinks() bool {
+	g := &e.req.Reasoning
 	switch {
 	case g.Mode == "off", g.Effort == "none":
 		return false
@@ -83,9 +83,9 @@ func off(g *llm.Reasoning) bool {
 	return g.Mode == "off" || g.Effort == "none" || g.Budget != nil && *g.Budget == 0
 }
 
-func (w *writer) budget(t *ThinkingConfig) {
-	g := &w.req.Reasoning
-	pro := strings.Contains(w.target.Model, "pro")
+func (e *requestEncoder) budget(t *ThinkingConfig) {
+	g := &e.req.Reasoning
+	pro := strings.Contains(e.target.Model, "pro")
 	lowest, highest := int64(0), int64(24576)
 	if pro {
 		lowest, highest = 128, 32768
@@ -102,40 +102,40 @@ func (w *writer) budget(t *ThinkingConfig) {
 	case g.Effort != "":
 		want = budgets[g.Effort]
 		if want == 0 {
-			w.report.Drop("reasoning.effort", "effort.unknown", "there is no effort called "+g.Effort)
+			e.report.Drop("reasoning.effort", "effort.unknown", "there is no effort called "+g.Effort)
 			return
 		}
-		w.report.Approximate("reasoning.effort", "effort.to_budget", "the model takes a number of tokens")
+		e.report.Approximate("reasoning.effort", "effort.to_budget", "the model takes a number of tokens")
 	default:
 		return
 	}
 	if sent := min(max(want, lowest), highest); sent != want {
-		w.report.Approximate("reasoning", "budget.clamped", "the model thinks between "+string(wire.Int(lowest))+" and "+string(wire.Int(highest))+" tokens")
+		e.report.Approximate("reasoning", "budget.clamped", "the model thinks between "+string(wire.Int(lowest))+" and "+string(wire.Int(highest))+" tokens")
 		want = sent
 	}
 	t.ThinkingBudget = wire.Some(wire.Int(want))
 }
 
-func (w *writer) level(t *ThinkingConfig) {
-	g := &w.req.Reasoning
+func (e *requestEncoder) level(t *ThinkingConfig) {
+	g := &e.req.Reasoning
 	effort := g.Effort
 	switch {
 	case off(g):
 		effort = "minimal"
-		w.report.Approximate("reasoning", "effort.cannot_be_off", "the model always reasons; the lowest level is requested")
+		e.report.Approximate("reasoning", "effort.cannot_be_off", "the model always reasons; the lowest level is requested")
 	case effort == "" && g.Budget != nil && *g.Budget > 0:
 		effort = protocol.EffortOfBudget(min(*g.Budget, budgets["high"])) // there is no level above high
-		w.report.Approximate("reasoning.budget", "effort.from_budget", "the model takes a level and no number of tokens")
+		e.report.Approximate("reasoning.budget", "effort.from_budget", "the model takes a level and no number of tokens")
 	case effort == "":
 		return
 	}
 	level, ok := thinkingLevels[effort]
 	if !ok {
-		w.report.Drop("reasoning.effort", "effort.unknown", "there is no effort called "+effort)
+		e.report.Drop("reasoning.effort", "effort.unknown", "there is no effort called "+effort)
 		return
 	}
 	// Not every model accepts these two; all accept low and high.
-	if known := w.target.Gates.Efforts; effort == "minimal" && !slices.Contains(known, effort) {
+	if known := e.target.Gates.Efforts; effort == "minimal" && !slices.Contains(known, effort) {
 		level = "LOW"
 	} else if effort == "medium" && len(known) > 0 && !slices.Contains(known, effort) {
 		level = "HIGH"
@@ -143,7 +143,7 @@ func (w *writer) level(t *ThinkingConfig) {
 		level = "XHIGH"
 	}
 	if !strings.EqualFold(level, effort) && !off(g) {
-		w.report.Approximate("reasoning.effort", "effort.nearest", "the nearest level is "+level)
+		e.report.Approximate("reasoning.effort", "effort.nearest", "the nearest level is "+level)
 	}
 	t.ThinkingLevel = wire.Some(level)
 }

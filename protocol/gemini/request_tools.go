@@ -21,16 +21,16 @@ var hosted = map[string]string{
 // hostedTools maps neutral names to Google's tools that need no settings.
 var hostedTools = map[string]string{"web_search": "googleSearch", "web_fetch": "urlContext", "code": "codeExecution"}
 
-func (r *reader) tool(t *Tool) {
+func (d *requestDecoder) tool(t *Tool) {
 	declared := t.FunctionDeclarations.Value()
 	for _, f := range declared.All() {
-		r.req.Tools = append(r.req.Tools, readFunction(f))
+		d.req.Tools = append(d.req.Tools, readFunction(f))
 	}
 	for _, m := range append(hostedMembers(t), t.Extra.All()...) {
 		if len(m.Value) == 0 || m.Value.Kind() == 'n' {
 			continue
 		}
-		r.req.Tools = append(r.req.Tools, llm.Tool{
+		d.req.Tools = append(d.req.Tools, llm.Tool{
 			Kind: llm.HostedTool, Name: m.Name, Hosted: hosted[m.Name], Raw: llm.Raw(marshal(wire.Object{m})), Ext: llm.Ext{Protocol: own},
 		})
 	}
@@ -60,11 +60,11 @@ func readFunction(f *FunctionDeclaration) llm.Tool {
 	return t
 }
 
-func (r *reader) toolConfig(c *ToolConfig) {
+func (d *requestDecoder) toolConfig(c *ToolConfig) {
 	if c == nil {
 		return
 	}
-	e := &r.req.Ext
+	e := &d.req.Ext
 	keep(e, atToolConfig, c.Extra.All())
 	keepRaw(e, atToolConfig+"retrievalConfig", c.RetrievalConfig)
 	keepRaw(e, atToolConfig+"includeServerSideToolInvocations", c.IncludeServerSideToolInvocations)
@@ -74,7 +74,7 @@ func (r *reader) toolConfig(c *ToolConfig) {
 	}
 	keep(e, atCalling, f.Extra.All())
 	keepRaw(e, atCalling+"streamFunctionCallArguments", f.StreamFunctionCallArguments)
-	choice := &r.req.ToolChoice
+	choice := &d.req.ToolChoice
 	for _, name := range f.AllowedFunctionNames.Value() {
 		choice.Names = append(choice.Names, llm.ToolRef{Kind: llm.FunctionTool, Name: name})
 	}
@@ -95,7 +95,7 @@ func (r *reader) toolConfig(c *ToolConfig) {
 	case mode == "AUTO", mode == "", mode == "MODE_UNSPECIFIED":
 		*choice = llm.ToolChoice{Mode: map[string]string{"AUTO": "auto"}[mode]}
 	default:
-		r.fail(invalid("toolConfig.functionCallingConfig.mode", "write AUTO, ANY, NONE or VALIDATED"))
+		d.fail(invalid("toolConfig.functionCallingConfig.mode", "write AUTO, ANY, NONE or VALIDATED"))
 	}
 }
 
@@ -120,18 +120,18 @@ func toolName(ref llm.ToolRef) string {
 
 // send returns a tool's name on the wire, and records how to restore the client's
 // name.
-func (w *writer) send(ref llm.ToolRef) string {
+func (e *requestEncoder) send(ref llm.ToolRef) string {
 	name := toolName(ref)
 	if name != ref.Name || ref.Namespace != "" || ref.Kind == llm.CustomTool || ref.Kind == llm.SearchTool {
-		if w.names == nil {
-			w.names = map[string]llm.ToolRef{}
+		if e.names == nil {
+			e.names = map[string]llm.ToolRef{}
 		}
-		w.names[name] = ref
+		e.names[name] = ref
 	}
 	return name
 }
 
-func (w *writer) tools() wire.List[Tool] {
+func (e *requestEncoder) tools() wire.List[Tool] {
 	var out wire.List[Tool]
 	var group wire.List[FunctionDeclaration] // adjacent functions form one tool
 	flush := func() {
@@ -140,15 +140,15 @@ func (w *writer) tools() wire.List[Tool] {
 			group = wire.List[FunctionDeclaration]{}
 		}
 	}
-	for i := range w.req.Tools {
-		t := &w.req.Tools[i]
+	for i := range e.req.Tools {
+		t := &e.req.Tools[i]
 		if t.Kind != llm.HostedTool {
-			f := w.function(t, protocol.At("tools", i))
+			f := e.function(t, protocol.At("tools", i))
 			group.Append(&f)
 			continue
 		}
 		flush()
-		if h, ok := w.hosted(t, protocol.At("tools", i)); ok {
+		if h, ok := e.hosted(t, protocol.At("tools", i)); ok {
 			out.Append(&h)
 		}
 	}
@@ -156,23 +156,23 @@ func (w *writer) tools() wire.List[Tool] {
 	return out
 }
 
-func (w *writer) function(t *llm.Tool, path string) FunctionDeclaration {
-	f := FunctionDeclaration{Name: wire.Some(w.send(llm.ToolRef{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace}))}
+func (e *requestEncoder) function(t *llm.Tool, path string) FunctionDeclaration {
+	f := FunctionDeclaration{Name: wire.Some(e.send(llm.ToolRef{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace}))}
 	if t.Cache != nil {
-		w.cached = true
+		e.cached = true
 	}
 	if t.Strict != nil && *t.Strict {
-		w.report.Approximate(path+".strict", "strict.best_effort", "the API follows a schema as well as it can")
+		e.report.Approximate(path+".strict", "strict.best_effort", "the API follows a schema as well as it can")
 	}
 	if t.Kind == llm.SearchTool {
-		w.report.Approximate(path, "tool_search.as_function", "a search for tools that the client runs is sent as a function")
+		e.report.Approximate(path, "tool_search.as_function", "a search for tools that the client runs is sent as a function")
 	}
-	protocol.DropExt(w.report, path, t.Ext, protocol.Gemini)
+	protocol.DropExt(e.report, path, t.Ext, protocol.Gemini)
 	f.Extra = extra(t.Ext, "")
 	description := t.Description
 	switch {
 	case t.Kind == llm.CustomTool:
-		f.ParametersJSONSchema, description = w.customTool(t, path)
+		f.ParametersJSONSchema, description = e.customTool(t, path)
 	case t.Ext.Protocol == own:
 		if t.Ext.Get(protocol.MarkPrefix+"parameters") == "" {
 			f.ParametersJSONSchema = wire.Raw(t.Schema)
@@ -180,9 +180,9 @@ func (w *writer) function(t *llm.Tool, path string) FunctionDeclaration {
 	case emptySchema(t.Schema):
 	default:
 		if root := rootType(t.Schema); root != "object" && root != "" {
-			w.report.Refuse(path+".schema", "schema.not_object", "the parameters of a function must be an object")
+			e.report.Refuse(path+".schema", "schema.not_object", "the parameters of a function must be an object")
 		}
-		f.ParametersJSONSchema = fitSchema(t.Schema, path+".schema", w.report)
+		f.ParametersJSONSchema = fitSchema(t.Schema, path+".schema", e.report)
 	}
 	if description != "" {
 		f.Description = wire.Some(wire.NewText(description))
@@ -191,8 +191,8 @@ func (w *writer) function(t *llm.Tool, path string) FunctionDeclaration {
 }
 
 // customTool encodes a custom tool as a function with one argument.
-func (w *writer) customTool(t *llm.Tool, path string) (schema wire.Raw, description string) {
-	w.report.Approximate(path, "custom_tool.as_function", "a tool that takes free text is sent as a function with the argument input")
+func (e *requestEncoder) customTool(t *llm.Tool, path string) (schema wire.Raw, description string) {
+	e.report.Approximate(path, "custom_tool.as_function", "a tool that takes free text is sent as a function with the argument input")
 	description = t.Description
 	var g struct {
 		Syntax     string `json:"syntax"`
@@ -209,13 +209,13 @@ func (w *writer) customTool(t *llm.Tool, path string) (schema wire.Raw, descript
 	if g.Definition != "" {
 		// Not even a regular expression can be enforced: the API has no pattern
 		// keyword.
-		w.report.Approximate(path+".grammar", "grammar.lost", "the grammar is only part of the description")
+		e.report.Approximate(path+".grammar", "grammar.lost", "the grammar is only part of the description")
 		description = strings.TrimSpace(description + "\nThe input must follow this " + g.Syntax + " grammar:\n" + g.Definition)
 	}
 	return wire.Raw(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`), description
 }
 
-func (w *writer) hosted(t *llm.Tool, path string) (Tool, bool) {
+func (e *requestEncoder) hosted(t *llm.Tool, path string) (Tool, bool) {
 	if t.Ext.Protocol == own {
 		var o wire.Object
 		if o.UnmarshalJSON([]byte(t.Raw)) != nil {
@@ -225,21 +225,21 @@ func (w *writer) hosted(t *llm.Tool, path string) (Tool, bool) {
 	}
 	name, ok := hostedTools[t.Hosted]
 	if !ok {
-		w.report.Drop(path, "tool.hosted", "the API has no tool of its own for "+t.Hosted+t.Name)
+		e.report.Drop(path, "tool.hosted", "the API has no tool of its own for "+t.Hosted+t.Name)
 		return Tool{}, false
 	}
 	// The API rejects its own tools beside functions unless the client sends back
 	// what they did. Clients of other vendors cannot.
-	if slices.ContainsFunc(w.req.Tools, func(t llm.Tool) bool { return t.Kind != llm.HostedTool }) {
-		w.report.Drop(path, "tool.hosted", "the API does not take its own "+name+" beside functions")
+	if slices.ContainsFunc(e.req.Tools, func(t llm.Tool) bool { return t.Kind != llm.HostedTool }) {
+		e.report.Drop(path, "tool.hosted", "the API does not take its own "+name+" beside functions")
 		return Tool{}, false
 	}
-	w.report.Approximate(path, "tool.hosted_mapped", "the vendor's own "+name+" is used, without the settings of "+t.Hosted)
+	e.report.Approximate(path, "tool.hosted_mapped", "the vendor's own "+name+" is used, without the settings of "+t.Hosted)
 	return Tool{Extra: wire.NewExtra(wire.Object{{Name: name, Value: wire.Raw("{}")}})}, true
 }
 
-func (w *writer) toolChoice() wire.Opt[ToolConfig] {
-	c := &w.req.ToolChoice
+func (e *requestEncoder) toolChoice() wire.Opt[ToolConfig] {
+	c := &e.req.ToolChoice
 	var f FunctionCallingConfig
 	mode := map[string]string{
 		"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY", "validated": "VALIDATED",
@@ -250,12 +250,12 @@ func (w *writer) toolChoice() wire.Opt[ToolConfig] {
 	}
 	switch {
 	case c.Mode == "hosted":
-		w.report.Drop("tool_choice", "tool_choice.hosted", "a tool of the vendor cannot be forced")
-	case !w.tooled && (mode == "ANY" || mode == "VALIDATED"):
-		w.report.Refuse("tool_choice", "tool_choice.without_tools", "a tool is to be called, but there are none")
-	case !w.tooled && w.req.Ext.Protocol != own:
-	case w.target.Gates.NoForcedTool && mode == "ANY":
-		w.report.Approximate("tool_choice", "tool_choice.forced_unsupported", "the model cannot be forced; it may call the tool")
+		e.report.Drop("tool_choice", "tool_choice.hosted", "a tool of the vendor cannot be forced")
+	case !e.tooled && (mode == "ANY" || mode == "VALIDATED"):
+		e.report.Refuse("tool_choice", "tool_choice.without_tools", "a tool is to be called, but there are none")
+	case !e.tooled && e.req.Ext.Protocol != own:
+	case e.target.Gates.NoForcedTool && mode == "ANY":
+		e.report.Approximate("tool_choice", "tool_choice.forced_unsupported", "the model cannot be forced; it may call the tool")
 		f.Mode = wire.Some("AUTO")
 	case mode != "":
 		f.Mode = wire.Some(mode)
@@ -263,17 +263,17 @@ func (w *writer) toolChoice() wire.Opt[ToolConfig] {
 	if m := f.Mode.Value(); m == "ANY" || m == "VALIDATED" {
 		names := make([]string, 0, len(c.Names))
 		for _, ref := range c.Names {
-			names = append(names, w.send(ref))
+			names = append(names, e.send(ref))
 		}
 		if len(names) > 0 {
 			f.AllowedFunctionNames = wire.Some(names)
 		}
 	}
-	if p := w.req.Parallel; p != nil && !*p && w.tooled {
-		w.report.Drop("parallel", "parallel.unsupported", "the model may call several tools at once")
+	if p := e.req.Parallel; p != nil && !*p && e.tooled {
+		e.report.Drop("parallel", "parallel.unsupported", "the model may call several tools at once")
 	}
-	f.Extra = extra(w.req.Ext, atCalling)
-	t := ToolConfig{Extra: extra(w.req.Ext, atToolConfig)}
+	f.Extra = extra(e.req.Ext, atCalling)
+	t := ToolConfig{Extra: extra(e.req.Ext, atToolConfig)}
 	if f.Mode.IsSet() || len(f.Extra.All()) > 0 {
 		t.FunctionCallingConfig = wire.Some(f)
 	}

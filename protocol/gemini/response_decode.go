@@ -308,19 +308,3 @@ func (r *ruler) byteOf(char int) int {
 	}
 	return i*64 + bits.TrailingZeros64(word)
 }
-
-// stop returns the neutral stop of a choice.
-func (c *choice) stop() llm.Stop {
-	s := llm.Stop{Kind: llm.Other, Raw: c.finish, Explanation: c.message}
-	if c.blocked {
-		s.Kind, s.Category = llm.PromptBlocked, c.finish
-		return s
-	}
-	if k, ok := finishKinds[c.finish]; ok {
-		s.Kind = k
-	}
-	if s.Kind == llm.EndTurn && c.calls > 0 {
-		s.Kind = llm.ToolUse // calls end with STOP too, perhaps in a later event (GEM-15)
-	}
-	return s
-}

@@ -81,23 +81,6 @@ func reportFormless(b llm.Block, path string, report *llm.Report) {
 	}
 }
 
-// lossyStops lists the kinds that share another kind's finish reason.
-var lossyStops = map[llm.StopKind]bool{
-	llm.StopSequence: true, llm.ContextWindow: true, llm.Refused: true, llm.PromptBlocked: true, llm.Pause: true,
-}
-
-// reportStop reports what the finish reason cannot express.
-func reportStop(c *llm.Choice, report *llm.Report) {
-	s, path := c.Stop, protocol.At("choices", c.Index)+".stop"
-	mine := finishKinds[s.Raw] == s.Kind
-	if !mine && (lossyStops[s.Kind] || s.Kind == llm.Other && s.Raw != "") {
-		report.Approximate(path+".kind", "stop_reason.lossy", string(s.Kind)+" is written as "+finishReason(s))
-	}
-	if s.Category != "" {
-		report.Drop(path+".category", "stop_reason.lossy", "a refusal has no category here")
-	}
-}
-
 // reportBlocked reports what the block reason of a prompt cannot express.
 func reportBlocked(c *llm.Choice, reason string, report *llm.Report) {
 	s, path := c.Stop, protocol.At("choices", c.Index)+".stop"
@@ -426,71 +409,4 @@ func appendTokens(b []byte, tokens []tokenLogprob) []byte {
 		b = append(b, '}')
 	}
 	return append(b, ']')
-}
-
-// finishKinds maps finish reasons to neutral kinds. An unknown reason is Other,
-// not a normal end (GEM-14).
-var finishKinds = map[string]llm.StopKind{
-	"STOP":                     llm.EndTurn,
-	"MAX_TOKENS":               llm.MaxTokens,
-	"SAFETY":                   llm.ContentFilter,
-	"RECITATION":               llm.ContentFilter,
-	"LANGUAGE":                 llm.ContentFilter,
-	"BLOCKLIST":                llm.ContentFilter,
-	"PROHIBITED_CONTENT":       llm.ContentFilter,
-	"SPII":                     llm.ContentFilter,
-	"IMAGE_SAFETY":             llm.ContentFilter,
-	"IMAGE_PROHIBITED_CONTENT": llm.ContentFilter,
-	"IMAGE_RECITATION":         llm.ContentFilter,
-	"MODEL_ARMOR":              llm.ContentFilter,
-	"ESCALATION":               llm.ContentFilter,
-	"PUP_LIMITED_DISABLED":     llm.ContentFilter,
-	"MALFORMED_FUNCTION_CALL":  llm.Malformed,
-	"UNEXPECTED_TOOL_CALL":     llm.Malformed,
-	"TOO_MANY_TOOL_CALLS":      llm.Malformed,
-	"MALFORMED_RESPONSE":       llm.Malformed,
-	"CONTINUATION":             llm.Pause,
-	"OTHER":                    llm.Other,
-	"IMAGE_OTHER":              llm.Other,
-	"NO_IMAGE":                 llm.Other,
-}
-
-// missingSignature is the finish reason of a request without a thought signature that the model requires.
-const missingSignature = "MISSING_THOUGHT_SIGNATURE"
-
-// kindFinishes maps neutral kinds to finish reasons.
-var kindFinishes = map[llm.StopKind]string{
-	llm.EndTurn:       "STOP",
-	llm.StopSequence:  "STOP",
-	llm.ToolUse:       "STOP",
-	llm.MaxTokens:     "MAX_TOKENS",
-	llm.ContextWindow: "MAX_TOKENS",
-	llm.Refused:       "SAFETY",
-	llm.ContentFilter: "SAFETY",
-	llm.PromptBlocked: "SAFETY",
-	llm.Malformed:     "MALFORMED_FUNCTION_CALL",
-}
-
-// blockReasons lists the reasons for which a prompt is blocked.
-var blockReasons = map[string]bool{
-	"SAFETY": true, "OTHER": true, "BLOCKLIST": true, "PROHIBITED_CONTENT": true, "IMAGE_SAFETY": true,
-	"MODEL_ARMOR": true, "JAILBREAK": true,
-}
-
-// finishReason returns the finish reason of a neutral stop.
-func finishReason(s llm.Stop) string {
-	if k, ok := finishKinds[s.Raw]; ok && (k == s.Kind || k == llm.EndTurn && s.Kind == llm.ToolUse) {
-		return s.Raw // it came from this protocol
-	}
-	if f, ok := kindFinishes[s.Kind]; ok {
-		return f
-	}
-	return "OTHER"
-}
-
-func blockReason(s llm.Stop) string {
-	if blockReasons[s.Raw] {
-		return s.Raw
-	}
-	return "OTHER"
 }

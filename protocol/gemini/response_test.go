@@ -28,7 +28,9 @@ func TestRuler(t *testing.T) {
 }
 
 func TestFinishReasons(t *testing.T) {
-	for reason, kind := range finishKinds {
+	for _, row := range stops {
+		reason := row.Reason
+		kind, _ := stops.Kind(reason)
 		c := choice{finish: reason}
 		if stop := c.stop(); stop.Kind != kind || finishReason(stop) != reason {
 			t.Errorf("%s: %+v, back as %s", reason, stop, finishReason(stop))

@@ -21,7 +21,7 @@ func Dialect(siblings ...protocol.Route) *protocol.Dialect {
 		{Name: "models", Operation: protocol.ListModels, Path: "/v1/models", Models: &protocol.ModelList{List: openai.ListModels, One: openai.ListedModel}},
 		{Name: "dynamo_models", Operation: protocol.ListModels, Path: "/dynamo/alpha/list-models", Models: &protocol.ModelList{List: listForDynamo}},
 	}, siblings...)
-	return &protocol.Dialect{
+	return tagged(&protocol.Dialect{
 		Name:           protocol.OpenAIChat,
 		Codec:          Codec{},
 		Routes:         routes,
@@ -67,7 +67,7 @@ func Dialect(siblings ...protocol.Route) *protocol.Dialect {
 				return protocol.NotFound(llm.NotFound, "", r, "No such File object: ID")
 			},
 		},
-	}
+	})
 }
 
 // readHead reads the members that chats and text completions share, and of a completion how

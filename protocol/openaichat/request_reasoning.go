@@ -3,13 +3,13 @@ package openaichat
 import (
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/openai"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -19,25 +19,7 @@ func (e *requestEncoder) effort() {
 	if r.Show != "" && r.Show != "none" {
 		e.report.Drop("reasoning.show", "reasoning.show_unsupported", "chat completions cannot say how much of the reasoning to show")
 	}
-	effort := r.Effort
-	switch {
-	case effort != "":
-	case r.Mode == "off":
-		effort = "none"
-	case r.Budget != nil && *r.Budget >= 0:
-		effort = protocol.EffortOfBudget(*r.Budget)
-		e.report.Approximate("reasoning.budget", "effort.from_budget", "a budget of "+strconv.FormatInt(*r.Budget, 10)+" tokens became the effort "+effort)
-	case r.Mode != "" || r.Budget != nil:
-		e.report.Approximate("reasoning.mode", "reasoning.default", "how much to think is left to the model")
-	}
-	if effort == "" {
-		return
-	}
-	nearest := protocol.NearestEffort(effort, e.target.Gates.Efforts)
-	if nearest != effort {
-		e.report.Approximate("reasoning.effort", "effort.nearest", "the model does not know the effort "+effort+"; "+nearest+" was sent")
-	}
-	e.out.ReasoningEffort = wire.Some(nearest)
+	e.out.ReasoningEffort = wire.NonZero(openai.Effort(&r, e.target.Gates.Efforts, e.report))
 }
 
 // decodeThought decodes reasoning from any of its member names, and keeps the

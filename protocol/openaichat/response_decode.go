@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -64,38 +63,6 @@ func joinBase64(pieces [][]byte) []byte {
 	return base64.StdEncoding.AppendEncode(nil, sound)
 }
 
-// finishToStop maps finish reasons to neutral stops, including words that other
-// servers use (CST-22).
-var finishToStop = map[FinishReason]llm.StopKind{
-	FinishStop: llm.EndTurn, "end_turn": llm.EndTurn, "eos": llm.EndTurn, "stop_sequence": llm.EndTurn,
-	FinishLength: llm.MaxTokens, "max_tokens": llm.MaxTokens, "incomplete": llm.MaxTokens,
-	FinishToolCalls: llm.ToolUse, FinishFunctionCall: llm.ToolUse, "tool_use": llm.ToolUse,
-	FinishContentFilter: llm.ContentFilter, "safety": llm.ContentFilter,
-	"malformed_function_call": llm.Malformed, "malformed_tool_call": llm.Malformed, "malformed_response": llm.Malformed,
-	"unexpected_tool_call": llm.Malformed, "too_many_tool_calls": llm.Malformed,
-}
-
-// stopOf decodes a finish reason. A plain stop behind a tool call becomes
-// ToolUse; ToolUse without a call becomes EndTurn (INV-12).
-func stopOf(reason FinishReason, called, refused bool) llm.Stop {
-	kind, ok := finishToStop[reason]
-	if !ok {
-		kind, ok = finishToStop[FinishReason(strings.ToLower(string(reason)))]
-	}
-	if !ok {
-		kind = llm.Other
-	}
-	switch {
-	case (kind == llm.EndTurn || kind == llm.Other) && called:
-		kind = llm.ToolUse
-	case kind == llm.ToolUse && !called:
-		kind = llm.EndTurn
-	case kind == llm.EndTurn && refused:
-		kind = llm.Refused
-	}
-	return llm.Stop{Kind: kind, Raw: string(reason)}
-}
-
 // DecodeResponse decodes a non-streaming response.
 func (Codec) DecodeResponse(body []byte) (*llm.Response, *llm.Error) {
 	var r Response
@@ -120,11 +87,10 @@ func (Codec) DecodeResponse(body []byte) (*llm.Response, *llm.Error) {
 }
 
 func usageOf(raw wire.Raw) *llm.Usage {
-	var u usage
-	if raw.Kind() != '{' || json.Unmarshal(raw, &u, wire.Lenient) != nil {
-		return nil
+	if u, ok := readUsage(raw); ok {
+		return u.neutral()
 	}
-	return u.neutral()
+	return nil
 }
 
 func decodeResponseChoice(c *Choice, position int, id string) llm.Choice {

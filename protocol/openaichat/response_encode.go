@@ -13,58 +13,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// reportStop reports stop reasons that no finish reason expresses.
-func reportStop(s llm.Stop, refused bool, report *llm.Report) {
-	switch s.Kind {
-	case llm.Refused:
-		if refused {
-			break
-		}
-		fallthrough
-	case llm.StopSequence, llm.ContextWindow, llm.Pause, llm.Other, llm.Malformed, llm.PromptBlocked:
-		report.Approximate("choices.stop", "stop_reason.lossy", "the reason "+string(s.Kind)+" has no word of its own here")
-	}
-	if s.Category != "" {
-		report.Drop("choices.stop.category", "stop_reason.lossy", "the category of a refusal has no field")
-	}
-	if s.Explanation != "" {
-		report.Drop("choices.stop.explanation", "stop_reason.lossy", "the explanation of a refusal has no field")
-	}
-}
-
-// stopToFinish maps neutral stops to finish reasons.
-var stopToFinish = map[llm.StopKind]FinishReason{
-	llm.EndTurn: FinishStop, llm.StopSequence: FinishStop,
-	llm.MaxTokens: FinishLength, llm.ContextWindow: FinishLength, llm.Pause: FinishLength,
-	llm.ToolUse:   FinishToolCalls,
-	llm.Malformed: FinishStop, // a gateway's client gets an error instead
-	llm.Refused:   FinishContentFilter, llm.ContentFilter: FinishContentFilter, llm.PromptBlocked: FinishContentFilter,
-}
-
-// finishOf encodes a stop. A refusal that has text is a plain stop, because the
-// text has its own member. Behind a call a plain stop becomes tool_calls, and
-// without one tool_calls becomes stop (INV-12).
-func finishOf(s llm.Stop, refused, called, legacy bool) FinishReason {
-	f, ok := stopToFinish[s.Kind]
-	switch {
-	case s.Kind == llm.Refused && refused:
-		f = FinishStop
-	case !ok && s.Raw != "":
-		f = FinishReason(strings.ToLower(s.Raw)) // an unknown reason must not look like a normal end
-	case !ok:
-		f = FinishStop
-	}
-	switch {
-	case (f == FinishStop || f == FinishToolCalls) && called && legacy:
-		return FinishFunctionCall
-	case f == FinishStop && called:
-		return FinishToolCalls
-	case f == FinishToolCalls && !called:
-		return FinishStop
-	}
-	return f
-}
-
 // EncodeResponse encodes a non-streaming response.
 func (Codec) EncodeResponse(resp *llm.Response, req *llm.Request, report *llm.Report) []byte {
 	kept := keptResponse(resp.Ext)
@@ -139,7 +87,7 @@ func encodeResponseChoice(c *llm.Choice, req *llm.Request, report *llm.Report) C
 	legacy := s.message.FunctionCall.IsSet()
 	out.FinishReason = wire.Some(kept.FinishReason.Or(finishOf(c.Stop, s.refused, s.message.ToolCalls.IsSet() || legacy, legacy)))
 	protocol.DropExt(report, "choices", c.Ext, protocol.OpenAIChat)
-	reportStop(c.Stop, s.refused, report)
+	openai.ReportStop(stops, c.Stop, s.refused, report)
 	return out
 }
 

@@ -341,10 +341,6 @@ func (r *choiceDecoder) close(to []llm.Event) []llm.Event {
 	return to
 }
 
-// isCut reports whether a finish reason means that the response was cut off.
-// Missing arguments are then unknown, not empty (CST-39).
-func isCut(f FinishReason) bool { return f == FinishLength || f == FinishContentFilter }
-
 // ext keeps the upstream's finish reason, corrected where it contradicts the
 // calls: tool_calls without a call (CST-16), or stop after tool_calls (CST-18).
 func (r *choiceDecoder) ext() llm.Ext {
@@ -372,7 +368,7 @@ func (r *choiceDecoder) stop() llm.Stop {
 		stop := stopOf(FinishStop, called, r.refused)
 		stop.Raw = ""
 		return stop
-	case r.toolFinish != "" && finishToStop[reason] == llm.EndTurn && called:
+	case r.toolFinish != "" && isKind(reason, llm.EndTurn) && called:
 		reason = FinishToolCalls // a plain stop followed it, CST-18
 	}
 	return stopOf(reason, called, r.refused)

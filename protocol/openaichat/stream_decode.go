@@ -79,113 +79,113 @@ type chunkDelta struct {
 }
 
 // Decode decodes one event.
-func (s *streamDecoder) Decode(_, data []byte, to []llm.Event) []llm.Event {
+func (d *streamDecoder) Decode(_, data []byte, to []llm.Event) []llm.Event {
 	data = bytes.TrimLeft(data, " \t")
 	switch {
-	case s.over:
+	case d.over:
 		return to
 	case len(data) == 0, data[0] == ':':
 		return append(to, llm.Ping{})
 	case data[0] == '[' && string(bytes.TrimSpace(data)) == "[DONE]":
-		return s.end(true, to)
+		return d.end(true, to)
 	}
-	if out, ok := s.quick(data, to); ok {
+	if out, ok := d.quick(data, to); ok {
 		return out
 	}
-	return s.long(data, to)
+	return d.long(data, to)
 }
 
 // long decodes any chunk.
-func (s *streamDecoder) long(data []byte, to []llm.Event) []llm.Event {
+func (d *streamDecoder) long(data []byte, to []llm.Event) []llm.Event {
 	var c chunk
 	err := wire.CheckElements(data)
 	if err == nil {
 		err = json.Unmarshal(data, &c, wire.Lenient)
 	}
 	if err != nil {
-		return s.fail(protocol.InvalidResponse("the upstream sent an event that is not a chat completion chunk", err), to)
+		return d.fail(protocol.InvalidResponse("the upstream sent an event that is not a chat completion chunk", err), to)
 	}
 	if openai.HasValue(c.Error) {
-		return s.fail(decodeError(c.Error), to)
+		return d.fail(decodeError(c.Error), to)
 	}
-	to = s.start(&c, to)
-	to = s.members(&c, to)
-	s.count(c.Usage)
-	s.countGroq(c.Groq)
+	to = d.start(&c, to)
+	to = d.members(&c, to)
+	d.count(c.Usage)
+	d.countGroq(c.Groq)
 	for i := range c.Choices {
-		s.count(c.Choices[i].Usage)
-		to = s.choice(i, &c.Choices[i], to)
+		d.count(c.Choices[i].Usage)
+		to = d.choice(i, &c.Choices[i], to)
 	}
 	return to
 }
 
 // Finish ends the stream.
-func (s *streamDecoder) Finish(to []llm.Event) []llm.Event {
-	if s.over {
+func (d *streamDecoder) Finish(to []llm.Event) []llm.Event {
+	if d.over {
 		return to
 	}
-	return s.end(false, to)
+	return d.end(false, to)
 }
 
-func (s *streamDecoder) fail(err *llm.Error, to []llm.Event) []llm.Event {
-	s.over = true
+func (d *streamDecoder) fail(err *llm.Error, to []llm.Event) []llm.Event {
+	d.over = true
 	return append(to, llm.Failure{Err: err})
 }
 
 // start emits Start at the first chunk that has an id, a model or a choice.
 // Azure's first chunk has none of them, CST-24.
-func (s *streamDecoder) start(c *chunk, to []llm.Event) []llm.Event {
-	if s.started || c.ID == "" && c.Model == "" && len(c.Choices) == 0 {
+func (d *streamDecoder) start(c *chunk, to []llm.Event) []llm.Event {
+	if d.started || c.ID == "" && c.Model == "" && len(c.Choices) == 0 {
 		return to
 	}
-	s.started, s.id = true, c.ID
+	d.started, d.id = true, c.ID
 	created := numberOf(c.Created)
-	s.hasID, s.hasModel = c.ID != "", c.Model != ""
-	s.hasCreated = created > 0 && isPlain(wire.Number(c.Created))
+	d.hasID, d.hasModel = c.ID != "", c.Model != ""
+	d.hasCreated = created > 0 && isPlain(wire.Number(c.Created))
 	if wire.Scalar(c.Tier) != "" {
-		s.seen["service_tier"] = llm.Raw(c.Tier)
+		d.seen["service_tier"] = llm.Raw(c.Tier)
 	}
 	return append(to, llm.Start{ID: c.ID, Model: c.Model, Created: created, Tier: wire.Scalar(c.Tier)})
 }
 
 // members emits the members of a chunk that the neutral model has no field for,
 // and an id, model or time that came after Start.
-func (s *streamDecoder) members(c *chunk, to []llm.Event) []llm.Event {
-	m := s.early
-	if s.started {
-		m = s.identify(c, m)
+func (d *streamDecoder) members(c *chunk, to []llm.Event) []llm.Event {
+	m := d.early
+	if d.started {
+		m = d.identify(c, m)
 	}
 	if !isNull(c.Usage) {
-		m = s.seen.addOriginal("usage", c.Usage, m)
+		m = d.seen.addOriginal("usage", c.Usage, m)
 	}
-	m = s.seen.addOriginal("service_tier", c.Tier, m)
-	m = s.seen.addOriginal("system_fingerprint", c.Fingerprint, m)
-	m = s.seen.addOriginal("moderation", c.Moderation, m)
-	m = s.seen.addOriginal("metadata", c.Metadata, m)
-	m = s.seen.addOriginal("x_groq", c.Groq, m)
-	m = s.seen.addAll(c.Unknown, "", m)
+	m = d.seen.addOriginal("service_tier", c.Tier, m)
+	m = d.seen.addOriginal("system_fingerprint", c.Fingerprint, m)
+	m = d.seen.addOriginal("moderation", c.Moderation, m)
+	m = d.seen.addOriginal("metadata", c.Metadata, m)
+	m = d.seen.addOriginal("x_groq", c.Groq, m)
+	m = d.seen.addAll(c.Unknown, "", m)
 	if len(m) == 0 {
 		return to
 	}
-	if s.early = m; !s.started {
+	if d.early = m; !d.started {
 		return to
 	}
-	s.early = nil
+	d.early = nil
 	return append(to, llm.Members{Choice: llm.Whole, Index: llm.Whole, Ext: ext(m)})
 }
 
 // identify keeps the first id, model and time that came after Start.
-func (s *streamDecoder) identify(c *chunk, to []llm.Member) []llm.Member {
-	if !s.hasID && c.ID != "" {
-		s.hasID = true
+func (d *streamDecoder) identify(c *chunk, to []llm.Member) []llm.Member {
+	if !d.hasID && c.ID != "" {
+		d.hasID = true
 		to = append(to, llm.Member{Name: originalMark("id"), Value: llm.Raw(wire.Quote(c.ID))})
 	}
-	if !s.hasModel && c.Model != "" {
-		s.hasModel = true
+	if !d.hasModel && c.Model != "" {
+		d.hasModel = true
 		to = append(to, llm.Member{Name: originalMark("model"), Value: llm.Raw(wire.Quote(c.Model))})
 	}
-	if !s.hasCreated && numberOf(c.Created) > 0 {
-		s.hasCreated = true
+	if !d.hasCreated && numberOf(c.Created) > 0 {
+		d.hasCreated = true
 		to = append(to, llm.Member{Name: originalMark("created"), Value: llm.Raw(c.Created)})
 	}
 	return to
@@ -197,73 +197,72 @@ func numberOf(raw jsontext.Value) int64 {
 }
 
 // count decodes the token counts of a chunk or of a choice.
-func (s *streamDecoder) count(raw jsontext.Value) {
-	var u usage
-	if raw.Kind() == '{' && json.Unmarshal(raw, &u, wire.Lenient) == nil && (u.PromptTokens > 0 || u.CompletionTokens > 0 || u.TotalTokens > 0) {
-		s.usage = u.neutral()
+func (d *streamDecoder) count(raw jsontext.Value) {
+	if u, ok := readUsage(raw); ok && (u.prompt > 0 || u.completion > 0 || u.total > 0) {
+		d.usage = u.neutral()
 	}
 }
 
 // countGroq decodes the token counts in Groq's own member.
-func (s *streamDecoder) countGroq(raw jsontext.Value) {
+func (d *streamDecoder) countGroq(raw jsontext.Value) {
 	var groq struct {
 		Usage jsontext.Value `json:"usage"`
 	}
 	if raw.Kind() == '{' && json.Unmarshal(raw, &groq, wire.Lenient) == nil {
-		s.count(groq.Usage)
+		d.count(groq.Usage)
 	}
 }
 
-func (s *streamDecoder) choice(position int, c *chunkChoice, to []llm.Event) []llm.Event {
+func (d *streamDecoder) choice(position int, c *chunkChoice, to []llm.Event) []llm.Event {
 	index := position
 	if c.Index != nil {
 		index = int(*c.Index)
 	}
-	r := s.choices[index]
+	r := d.choices[index]
 	if r == nil {
-		if len(s.choices) == maxChoices {
-			return s.fail(protocol.InvalidResponse("the upstream's response has too many choices", nil), to)
+		if len(d.choices) == maxChoices {
+			return d.fail(protocol.InvalidResponse("the upstream's response has too many choices", nil), to)
 		}
-		r = &choiceDecoder{choice: index, id: s.id, openIndex: -1, callStates: map[*call]*callState{}, seen: seen{}}
-		s.choices[index] = r
+		r = &choiceDecoder{choice: index, id: d.id, openIndex: -1, callStates: map[*call]*callState{}, seen: seen{}}
+		d.choices[index] = r
 	}
 	if f := FinishReason(wire.Scalar(c.FinishReason)); f != "" {
 		r.finish = f
-		if finishToStop[f] == llm.ToolUse {
+		if isKind(f, llm.ToolUse) {
 			r.toolFinish = f
 		}
 	}
 	to = r.add(&c.Delta, c.Logprobs, r.members(c, to))
 	if len(r.calls.all) > maxCalls {
-		return s.fail(protocol.InvalidResponse("the upstream's response has too many tool calls", nil), to)
+		return d.fail(protocol.InvalidResponse("the upstream's response has too many tool calls", nil), to)
 	}
 	return to
 }
 
 // end emits the end of the response if all choices have finished or [DONE] came,
 // and a failure otherwise.
-func (s *streamDecoder) end(done bool, to []llm.Event) []llm.Event {
-	if len(s.choices) == 0 && done {
-		return s.fail(protocol.InvalidResponse("the upstream's stream has no choices", nil), to)
+func (d *streamDecoder) end(done bool, to []llm.Event) []llm.Event {
+	if len(d.choices) == 0 && done {
+		return d.fail(protocol.InvalidResponse("the upstream's stream has no choices", nil), to)
 	}
-	if len(s.choices) == 0 {
-		return s.fail(&llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "the upstream's stream ended without a response"}, to)
+	if len(d.choices) == 0 {
+		return d.fail(&llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "the upstream's stream ended without a response"}, to)
 	}
-	order := slices.Sorted(maps.Keys(s.choices))
+	order := slices.Sorted(maps.Keys(d.choices))
 	for _, i := range order {
-		if s.choices[i].finish == "" && !done {
-			return s.fail(protocol.Truncated(), to)
+		if d.choices[i].finish == "" && !done {
+			return d.fail(protocol.Truncated(), to)
 		}
 	}
 	for _, i := range order {
-		to = s.choices[i].close(to)
+		to = d.choices[i].close(to)
 	}
-	if s.usage != nil {
-		to = append(to, llm.UsageUpdate{Usage: *s.usage})
+	if d.usage != nil {
+		to = append(to, llm.UsageUpdate{Usage: *d.usage})
 	}
 	for _, i := range order {
-		to = append(to, llm.ChoiceEnd{Choice: i, Stop: s.choices[i].stop(), Ext: s.choices[i].ext()})
+		to = append(to, llm.ChoiceEnd{Choice: i, Stop: d.choices[i].stop(), Ext: d.choices[i].ext()})
 	}
-	s.over = true
+	d.over = true
 	return append(to, llm.End{})
 }

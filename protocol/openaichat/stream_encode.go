@@ -395,7 +395,7 @@ func (s *streamEncoder) finish(e llm.ChoiceEnd, to []byte) []byte {
 	message := kept.Message.Value()
 	to = s.annotations(e.Choice, &message, to)
 	reason := finishOf(e.Stop, c.refused, c.calls > 0, c.legacy)
-	if f := kept.FinishReason.Value(); f != "" && isToolFinish(f) == (c.calls > 0) { // clients miss a call before a plain stop (INV-12)
+	if f := kept.FinishReason.Value(); f != "" && isKind(f, llm.ToolUse) == (c.calls > 0) { // clients miss a call before a plain stop (INV-12)
 		reason = f
 	}
 	to = s.open(e.Choice, to)
@@ -428,9 +428,6 @@ func (s *streamEncoder) finish(e llm.ChoiceEnd, to []byte) []byte {
 	to = appendMembers(to, kept.Extra)
 	return append(to, `}]}`+"\n\n"...)
 }
-
-// isToolFinish reports whether a finish reason says that a tool was called.
-func isToolFinish(f FinishReason) bool { return finishToStop[f] == llm.ToolUse }
 
 // close writes the usage, if the client requested it, and [DONE].
 func (s *streamEncoder) close(to []byte) []byte {

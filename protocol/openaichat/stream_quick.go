@@ -11,8 +11,8 @@ import (
 // quick reads the chunks that most of a stream consists of, one token of text or of
 // arguments, without decoding the rest of them. It reports false and changes nothing
 // where a chunk is anything else.
-func (s *streamDecoder) quick(data []byte, to []llm.Event) ([]llm.Event, bool) {
-	if !s.started || !utf8.Valid(data) {
+func (d *streamDecoder) quick(data []byte, to []llm.Event) ([]llm.Event, bool) {
+	if !d.started || !utf8.Valid(data) {
 		return to, false
 	}
 	chunk := wire.NewScanner(data)
@@ -28,21 +28,21 @@ func (s *streamDecoder) quick(data []byte, to []llm.Event) ([]llm.Event, bool) {
 		case "usage", "error":
 			plain = chunk.Kind() == 'n'
 		case "id":
-			plain = s.hasID || string(chunk.Value()) == `""`
+			plain = d.hasID || string(chunk.Value()) == `""`
 		case "model":
-			plain = s.hasModel || string(chunk.Value()) == `""`
+			plain = d.hasModel || string(chunk.Value()) == `""`
 		case "created":
-			plain = s.hasCreated || wire.ParseCount(chunk.Value()) <= 0
+			plain = d.hasCreated || wire.ParseCount(chunk.Value()) <= 0
 		case "object", "obfuscation":
 			plain = true
 		default:
-			plain = s.seen.repeats(name, chunk.Value())
+			plain = d.seen.repeats(name, chunk.Value())
 		}
 		if !plain {
 			return to, false
 		}
 	}
-	r := s.choices[choice.index]
+	r := d.choices[choice.index]
 	if chunk.End() != nil || r == nil || choice.delta == nil || choice.others && !r.repeats(choice.raw) {
 		return to, false
 	}

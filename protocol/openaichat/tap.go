@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -16,10 +15,10 @@ import (
 // Tap reads chat completions, text completions, embeddings and rerank results,
 // which share their id, model, usage and error members.
 type Tap struct {
-	known    bool // id and model have come; Azure's first event has none, CST-24
-	open     int  // choices that have not finished
-	finished map[int64]bool
-	token    wire.Template // of the last event without a finish reason, usage or an error
+	known    bool           // id and model have come; Azure's first event has none, CST-24
+	open     int            // choices that have not finished
+	finished map[int64]bool // choices that have finished before the last one
+	token    wire.Template  // of the last event without a finish reason, usage or an error
 	summary  protocol.Summary
 }
 
@@ -144,40 +143,73 @@ func (a *answer) readChoices(s *wire.Scanner) {
 			}
 		}
 		if r := wire.Scalar(reason); r != "" { // "" is null to some servers, CST-17
-			f := finished{reason: r}
-			_ = json.Unmarshal(index, &f.index, wire.Lenient) // absent or unreadable: the first choice
-			a.finished = append(a.finished, f)
+			a.finished = append(a.finished, finished{wire.ParseCount(index), r}) // absent or unreadable: the first choice
 		}
 	}
 }
 
+// usage holds the counts of a usage object.
 type usage struct {
-	PromptTokens     wire.TokenCount `json:"prompt_tokens"`
-	CompletionTokens wire.TokenCount `json:"completion_tokens"`
-	TotalTokens      wire.TokenCount `json:"total_tokens"`
-	PromptDetails    struct {
-		Cached  wire.TokenCount `json:"cached_tokens"`
-		Written wire.TokenCount `json:"cache_write_tokens"`
-	} `json:"prompt_tokens_details"`
-	CompletionDetails struct {
-		Reasoning wire.TokenCount `json:"reasoning_tokens"`
-	} `json:"completion_tokens_details"`
-	CacheHit wire.TokenCount `json:"prompt_cache_hit_tokens"` // DeepSeek's own name for cached tokens
+	prompt, completion, total  wire.TokenCount
+	cached, written, reasoning wire.TokenCount
+	cacheHit                   wire.TokenCount // DeepSeek's own name for cached tokens
 }
+
+// readUsage reads a usage object . Every response has one, so that it is read without the JSON library. It
+// reports false if the text or one of its details is of another kind.
+func readUsage(text wire.Raw) (u usage, ok bool) {
+	if text.Kind() != '{' {
+		return u, false
+	}
+	s, ok := wire.NewScanner(text), true
+	for name := range s.Members() {
+		switch string(wire.Name(name)) {
+		case "prompt_tokens":
+			u.prompt = wire.ParseTokenCount(s.Value())
+		case "completion_tokens":
+			u.completion = wire.ParseTokenCount(s.Value())
+		case "total_tokens":
+			u.total = wire.ParseTokenCount(s.Value())
+		case "prompt_cache_hit_tokens":
+			u.cacheHit = wire.ParseTokenCount(s.Value())
+		case "prompt_tokens_details":
+			ok = ok && mayBeDetails(&s)
+			for name := range s.Members() {
+				switch string(wire.Name(name)) {
+				case "cached_tokens":
+					u.cached = wire.ParseTokenCount(s.Value())
+				case "cache_write_tokens":
+					u.written = wire.ParseTokenCount(s.Value())
+				}
+			}
+		case "completion_tokens_details":
+			ok = ok && mayBeDetails(&s)
+			for name := range s.Members() {
+				if string(wire.Name(name)) == "reasoning_tokens" {
+					u.reasoning = wire.ParseTokenCount(s.Value())
+				}
+			}
+		}
+	}
+	return u, ok && s.End() == nil
+}
+
+// mayBeDetails reports whether the next value is an object or null.
+func mayBeDetails(s *wire.Scanner) bool { return s.Kind() == '{' || s.Kind() == 'n' }
 
 // neutral converts OpenAI's overlapping counts into neutral counts that do not
 // overlap. It returns nil if one of them is impossible.
 func (u *usage) neutral() *llm.Usage {
-	if min(u.PromptTokens, u.CompletionTokens, u.PromptDetails.Cached, u.PromptDetails.Written, u.CompletionDetails.Reasoning, u.CacheHit) < 0 {
+	if min(u.prompt, u.completion, u.cached, u.written, u.reasoning, u.cacheHit) < 0 {
 		return nil
 	}
 	n := &llm.Usage{
-		CacheRead:  int64(max(u.PromptDetails.Cached, u.CacheHit)),
-		CacheWrite: int64(u.PromptDetails.Written),
-		Reasoning:  int64(u.CompletionDetails.Reasoning),
+		CacheRead:  int64(max(u.cached, u.cacheHit)),
+		CacheWrite: int64(u.written),
+		Reasoning:  int64(u.reasoning),
 	}
-	n.Input = max(0, int64(u.PromptTokens)-n.CacheRead-n.CacheWrite)
-	n.Output = max(0, int64(u.CompletionTokens)-n.Reasoning)
+	n.Input = max(0, int64(u.prompt)-n.CacheRead-n.CacheWrite)
+	n.Output = max(0, int64(u.completion)-n.Reasoning)
 	return n
 }
 
@@ -228,8 +260,7 @@ func (t *Tap) read(a *answer) {
 		t.summary.Keep(protocol.FindIDs(a.choices, "message.audio.id")...)
 		t.summary.Keep(protocol.FindIDs(a.choices, "delta.audio.id")...)
 	}
-	var u *usage
-	if json.Unmarshal(a.usage, &u, wire.Lenient) == nil && u != nil {
+	if u, ok := readUsage(a.usage); ok {
 		t.summary.Usage = u.neutral()
 	}
 }
@@ -240,10 +271,12 @@ func (t *Tap) finish(index int64, reason string) {
 	if t.finished[index] {
 		return
 	}
-	if t.finished == nil {
-		t.finished = make(map[int64]bool, 1)
+	if t.open > 1 {
+		if t.finished == nil {
+			t.finished = make(map[int64]bool, 1)
+		}
+		t.finished[index] = true
 	}
-	t.finished[index] = true
 	t.open--
 	t.summary.Complete = t.summary.Complete || t.open <= 0
 }

@@ -111,6 +111,9 @@ func TestTapCounts(t *testing.T) {
 		`{"prompt_tokens":null,"completion_tokens":{},"prompt_tokens_details":null}`:                                                                     {},
 		`{"prompt_tokens":99999999999999999999999999}`:                                                                                                   nil,
 		`{"prompt_tokens":3,"prompt_tokens_details":{"cached_tokens":9},"completion_tokens":3,"completion_tokens_details":{"reasoning_tokens":9}}`:       {CacheRead: 9, Reasoning: 9},
+		`{"prompt_tokens":3,"prompt_tokens_details":[]}`:                                                                                                 nil,
+		`{"prompt_tokens":3,"completion_tokens_details":"none"}`:                                                                                         nil,
+		`{"\u0070rompt_tokens":3,"prompt_tokens_details":{"a":{}}}`:                                                                                      {Input: 3},
 		`{"prompt_tokens":3,"prompt_tokens":4,"queue_time":"\ud83d"}`:                                                                                    {Input: 4},
 	} {
 		data := []byte(`{"id":"c1","choices":[],"usage":` + usage + `}`)
@@ -232,6 +235,17 @@ func TestHasMember(t *testing.T) {
 		}
 		if got := hasMember([]byte(data), `"us`, `age"`); got != want {
 			t.Errorf("%s in other parts: got %v", data, got)
+		}
+	}
+}
+
+func BenchmarkTapBody(b *testing.B) {
+	data := []byte(`{"id":"chatcmpl-123","object":"chat.completion","created":1770000000,"model":"gpt-5.4","choices":[{"index":0,"message":{"role":"assistant","content":"` +
+		strings.Repeat("text ", 200) + `"},"finish_reason":"stop"}],"usage":{"prompt_tokens":140,"completion_tokens":24,"total_tokens":164,"prompt_tokens_details":{"cached_tokens":100},"completion_tokens_details":{"reasoning_tokens":20}}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if tap := (Codec{}).NewTap(1); tap.Body(data) != nil {
+			b.Fatal("not a response")
 		}
 	}
 }

@@ -204,3 +204,108 @@ func (a Arguments) asText() wire.Text {
 	}
 	return wire.NewText(string(wire.Compact(a.Value)))
 }
+
+// Role is the author of a message. It is an open set.
+type Role string
+
+// The roles. RoleFunction is deprecated.
+const (
+	RoleDeveloper Role = "developer"
+	RoleSystem    Role = "system"
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+	RoleFunction  Role = "function"
+)
+
+// Message is one message of any role. A response's message is sent back in the
+// next request.
+type Message struct {
+	Role    wire.Opt[Role]      `json:"role"`
+	Content wire.Opt[Content]   `json:"content"`
+	Refusal wire.Opt[wire.Text] `json:"refusal"`
+
+	// Reasoning, under the names that different servers use. None of them is in
+	// OpenAI's specification.
+	ReasoningContent wire.Opt[wire.Text]           `json:"reasoning_content"`
+	Reasoning        wire.Opt[wire.Text]           `json:"reasoning"`
+	Thinking         wire.Opt[wire.Text]           `json:"thinking"`
+	ReasoningDetails wire.Opt[wire.List[wire.Raw]] `json:"reasoning_details"`
+
+	Name         wire.Opt[string]                `json:"name"`
+	ToolCallID   wire.Opt[string]                `json:"tool_call_id"` // in a tool message: the call that it belongs to
+	ToolCalls    wire.Opt[wire.List[ToolCall]]   `json:"tool_calls"`
+	FunctionCall wire.Opt[FunctionCall]          `json:"function_call"` // deprecated by ToolCalls
+	Annotations  wire.Opt[wire.List[Annotation]] `json:"annotations"`
+	Audio        wire.Opt[Audio]                 `json:"audio"`
+	Extra        wire.Extra                      `json:"-"`
+}
+
+// Content is a message's content: text, or a list of parts.
+type Content struct {
+	Text  wire.Opt[wire.Text]       `wire:"string"`
+	Parts wire.Opt[wire.List[Part]] `wire:"array"`
+}
+
+// NewContent returns a content that is a single text.
+func NewContent(s string) Content { return Content{Text: wire.Some(wire.NewText(s))} }
+
+// PartType is the kind of a part. It is an open set.
+type PartType string
+
+// The part types. PartRefusal occurs in assistant messages only.
+const (
+	PartText       PartType = "text"
+	PartImageURL   PartType = "image_url"
+	PartInputAudio PartType = "input_audio"
+	PartFile       PartType = "file"
+	PartRefusal    PartType = "refusal"
+)
+
+// Part is one part of a message's content.
+type Part struct {
+	Type       wire.Opt[PartType]   `json:"type"`
+	Text       wire.Opt[wire.Text]  `json:"text"`
+	ImageURL   wire.Opt[Image]      `json:"image_url"`
+	InputAudio wire.Opt[InputAudio] `json:"input_audio"`
+	File       wire.Opt[File]       `json:"file"`
+	Refusal    wire.Opt[wire.Text]  `json:"refusal"`
+
+	PromptCacheBreakpoint wire.Opt[CacheBreakpoint] `json:"prompt_cache_breakpoint"`
+
+	Extra wire.Extra `json:"-"`
+}
+
+// CacheBreakpoint requests that the provider caches the prompt up to a part.
+type CacheBreakpoint struct {
+	TTL   wire.Opt[string] `json:"ttl"`
+	Extra wire.Extra       `json:"-"`
+}
+
+// Image is an image by its URL. Some clients send the bare URL.
+type Image struct {
+	URL    wire.Opt[wire.Text] `wire:"string"`
+	Object wire.Opt[ImageURL]  `wire:"object"`
+}
+
+// ImageURL is an http or data URL of an image, and the level of detail.
+type ImageURL struct {
+	URL    wire.Opt[wire.Text] `json:"url"`
+	Detail wire.Opt[string]    `json:"detail"` // auto, low, high, original
+	Extra  wire.Extra          `json:"-"`
+}
+
+// InputAudio is audio input.
+type InputAudio struct {
+	Data   wire.Opt[wire.Text] `json:"data"`   // base64
+	Format wire.Opt[string]    `json:"format"` // wav, mp3
+	Extra  wire.Extra          `json:"-"`
+}
+
+// File is a file, inline or by the id of an upload.
+type File struct {
+	FileData wire.Opt[wire.Text] `json:"file_data"`
+	FileID   wire.Opt[string]    `json:"file_id"`
+	Filename wire.Opt[string]    `json:"filename"`
+	Extra    wire.Extra          `json:"-"`
+}

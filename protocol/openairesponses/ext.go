@@ -83,7 +83,7 @@ func echoOf(members []llm.Member) []byte {
 
 func echoRequest(o *object, req *llm.Request) {
 	req = withoutFound(req)
-	w := newRequestWriter(req, &llm.Report{}) // the client's own request: nothing can be lost
+	w := newRequestEncoder(req, &llm.Report{}) // the client's own request: nothing can be lost
 	w.echo = true
 	if len(req.Turns) > 0 {
 		if s, ok := w.instructions(req.Turns[:1]); ok {

@@ -33,6 +33,7 @@ func Dialect() *protocol.Dialect {
 		Prompt:         protocol.Prompt{System: "instructions", Tools: "tools", Turns: "input"},
 		Parameters: map[string][]string{"sampling.temperature": {"temperature"}, "sampling.top_p": {"top_p"},
 			"output.max_tokens": {"max_output_tokens"}, "reasoning": {"reasoning.effort"}},
+		LeastOutput:    leastOutput,
 		CacheSalt:      "cache_salt",
 		SealMarks:      []string{`"encrypted_content"`, `"previous_response_id"`, `"item_reference"`},
 		Finishes:       []string{"completed", "max_output_tokens"},

@@ -241,11 +241,11 @@ func encodeAnnotation(c llm.Citation, length int) (llm.Raw, bool) {
 
 // part encodes a block as a part of a message or an output. It returns "" if the
 // block cannot be encoded.
-func (w *requestWriter) part(b llm.Block, path string, assistant bool) llm.Raw {
+func (e *requestEncoder) part(b llm.Block, path string, assistant bool) llm.Raw {
 	o := object{}
 	switch b := b.(type) {
 	case *llm.Text:
-		w.text(&o, b, assistant)
+		e.text(&o, b, assistant)
 	case *llm.Refusal:
 		if !assistant {
 			o.str("type", "input_text")
@@ -256,28 +256,28 @@ func (w *requestWriter) part(b llm.Block, path string, assistant bool) llm.Raw {
 		o.str("refusal", b.Text)
 	case *llm.Media:
 		if assistant {
-			w.report.Drop(path, "media.assistant", "the Responses API takes no media in an assistant's message")
+			e.report.Drop(path, "media.assistant", "the Responses API takes no media in an assistant's message")
 			return ""
 		}
-		if !w.media(&o, b, path) {
+		if !e.media(&o, b, path) {
 			return ""
 		}
 	case *llm.Opaque:
 		if b.Protocol == own {
 			return b.Raw
 		}
-		w.report.Refuse(path, "block.unknown", "the Responses API has no part of the type "+b.Type)
+		e.report.Refuse(path, "block.unknown", "the Responses API has no part of the type "+b.Type)
 		return ""
 	default:
-		w.report.Refuse(path, "block.misplaced", "a part of this kind cannot stand here in the Responses API")
+		e.report.Refuse(path, "block.misplaced", "a part of this kind cannot stand here in the Responses API")
 		return ""
 	}
-	w.cacheMark(&o, b.Common().Cache)
+	e.cacheMark(&o, b.Common().Cache)
 	o.ext(b.Common().Ext)
 	return o.end()
 }
 
-func (w *requestWriter) text(o *object, t *llm.Text, assistant bool) {
+func (e *requestEncoder) text(o *object, t *llm.Text, assistant bool) {
 	if !assistant {
 		o.str("type", "input_text")
 		o.str("text", t.Text)
@@ -304,15 +304,15 @@ func (w *requestWriter) text(o *object, t *llm.Text, assistant bool) {
 
 // cacheMark encodes a cache breakpoint of this protocol. Those of other protocols
 // are reported once: most models here reject the member.
-func (w *requestWriter) cacheMark(o *object, c *llm.CacheMark) {
+func (e *requestEncoder) cacheMark(o *object, c *llm.CacheMark) {
 	if c == nil {
 		return
 	}
 	if !isOwn(c.Ext) {
-		if !w.marked {
-			w.report.Drop("cache", "cache.mark", "cache marks on blocks are not sent; OpenAI caches prompts by itself")
+		if !e.marked {
+			e.report.Drop("cache", "cache.mark", "cache marks on blocks are not sent; OpenAI caches prompts by itself")
 		}
-		w.marked = true
+		e.marked = true
 		return
 	}
 	mark := object{}
@@ -323,35 +323,35 @@ func (w *requestWriter) cacheMark(o *object, c *llm.CacheMark) {
 
 // foreign reports what turns hold that items have no member for. Blocks that are
 // dropped entirely are reported by the code that drops them.
-func (w *requestWriter) foreign(turns []llm.Turn) {
+func (e *requestEncoder) foreign(turns []llm.Turn) {
 	for i := range turns {
 		path := protocol.At("turns", i)
-		protocol.DropExt(w.report, path, turns[i].Ext, protocol.OpenAIResponses)
+		protocol.DropExt(e.report, path, turns[i].Ext, protocol.OpenAIResponses)
 		for j, b := range turns[i].Blocks {
-			w.foreignBlock(turns[i].Role, b, path+"."+protocol.At("blocks", j))
+			e.foreignBlock(turns[i].Role, b, path+"."+protocol.At("blocks", j))
 		}
 	}
 }
 
-func (w *requestWriter) foreignBlock(role llm.Role, b llm.Block, path string) {
+func (e *requestEncoder) foreignBlock(role llm.Role, b llm.Block, path string) {
 	switch b := b.(type) {
 	case *llm.Thought, *llm.ServerCall, *llm.Opaque:
 		return
 	case *llm.Text:
 		for _, c := range b.Citations {
 			if _, ok := encodeAnnotation(c, 0); role != llm.Assistant {
-				w.report.Drop(path+".citations", "citation.history", "only responses have citations in the Responses API")
+				e.report.Drop(path+".citations", "citation.history", "only responses have citations in the Responses API")
 			} else if !ok {
-				w.report.Drop(path+".citations", "citation.no_url", "a citation without an address has no place in the Responses API")
+				e.report.Drop(path+".citations", "citation.no_url", "a citation without an address has no place in the Responses API")
 			}
 		}
 	case *llm.ToolResult:
 		for _, inner := range b.Blocks {
-			w.foreignBlock(role, inner, path)
+			e.foreignBlock(role, inner, path)
 		}
 	}
-	protocol.DropExt(w.report, path, b.Common().Ext, protocol.OpenAIResponses)
+	protocol.DropExt(e.report, path, b.Common().Ext, protocol.OpenAIResponses)
 	if len(b.Common().Seals) > 0 {
-		w.report.Drop(path, "seal.foreign", "a signature that only its maker can read is left out")
+		e.report.Drop(path, "seal.foreign", "a signature that only its maker can read is left out")
 	}
 }

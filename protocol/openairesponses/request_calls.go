@@ -32,22 +32,22 @@ type sentCall struct {
 }
 
 // assistantItem encodes a block that is an item of its own.
-func (w *requestWriter) assistantItem(b llm.Block, path string, turn int) {
+func (e *requestEncoder) assistantItem(b llm.Block, path string, turn int) {
 	switch b := b.(type) {
 	case *llm.Thought:
-		w.thought(b, path)
+		e.thought(b, path)
 	case *llm.ToolCall:
-		w.call(b, path, turn)
+		e.call(b, path, turn)
 	case *llm.ServerCall:
-		w.serverCall(b, path)
+		e.serverCall(b, path)
 	case *llm.Opaque:
 		if b.Protocol == own {
-			w.items.add(b.Raw)
+			e.items.add(b.Raw)
 			return
 		}
-		w.report.Refuse(path, "block.unknown", "the Responses API has no item of the type "+b.Type)
+		e.report.Refuse(path, "block.unknown", "the Responses API has no item of the type "+b.Type)
 	default:
-		w.report.Refuse(path, "block.misplaced", "a block of this kind cannot stand in an assistant's turn")
+		e.report.Refuse(path, "block.misplaced", "a block of this kind cannot stand in an assistant's turn")
 	}
 }
 
@@ -58,15 +58,15 @@ func textPart(typ, text string) llm.Raw {
 	return o.end()
 }
 
-func (w *requestWriter) call(c *llm.ToolCall, path string, turn int) {
+func (e *requestEncoder) call(c *llm.ToolCall, path string, turn int) {
 	if raw := wholeItem(c.Ext); raw != "" {
-		w.addCall(&sentCall{id: c.CallID, sent: c.CallID, kind: c.Kind, path: path, turn: turn})
-		w.items.add(raw)
+		e.addCall(&sentCall{id: c.CallID, sent: c.CallID, kind: c.Kind, path: path, turn: turn})
+		e.items.add(raw)
 		return
 	}
-	w.cacheMark(&object{}, c.Cache)
-	sent := w.uniqueID(c.CallID)
-	w.addCall(&sentCall{id: c.CallID, sent: sent, kind: c.Kind, path: path, turn: turn})
+	e.cacheMark(&object{}, c.Cache)
+	sent := e.uniqueID(c.CallID)
+	e.addCall(&sentCall{id: c.CallID, sent: sent, kind: c.Kind, path: path, turn: turn})
 	o := object{}
 	if c.Kind == llm.CustomTool {
 		o.str("type", "custom_tool_call")
@@ -76,7 +76,7 @@ func (w *requestWriter) call(c *llm.ToolCall, path string, turn int) {
 		o.opt("id", itemID(c.ID, functionID))
 	}
 	o.str("call_id", sent)
-	o.str("name", w.toolName(llm.ToolRef{Kind: c.Kind, Name: c.Name, Namespace: c.Namespace}))
+	o.str("name", e.toolName(llm.ToolRef{Kind: c.Kind, Name: c.Name, Namespace: c.Namespace}))
 	o.opt("namespace", c.Namespace)
 	switch {
 	case c.Kind == llm.CustomTool:
@@ -87,19 +87,19 @@ func (w *requestWriter) call(c *llm.ToolCall, path string, turn int) {
 		o.str("arguments", c.Args)
 	}
 	o.ext(c.Ext)
-	w.items.add(o.end())
+	e.items.add(o.end())
 }
 
 // addCall adds a call that results may belong to.
-func (w *requestWriter) addCall(c *sentCall) {
-	w.calls, w.open[c.id] = append(w.calls, c), append(w.open[c.id], c)
-	w.ids[c.sent] = max(w.ids[c.sent], 1)
+func (e *requestEncoder) addCall(c *sentCall) {
+	e.calls, e.open[c.id] = append(e.calls, c), append(e.open[c.id], c)
+	e.ids[c.sent] = max(e.ids[c.sent], 1)
 }
 
 // uniqueID returns the id that a call is sent with: its own if it is valid and
 // unused in this conversation (CRQ-33, CRQ-34).
-func (w *requestWriter) uniqueID(id string) string {
-	return w.ids.Add(func(n int) string {
+func (e *requestEncoder) uniqueID(id string) string {
+	return e.ids.Add(func(n int) string {
 		if n == 1 {
 			return callID(id)
 		}
@@ -112,41 +112,41 @@ func callID(id string) string {
 }
 
 // answer returns the call of a result: the nearest earlier call without one.
-func (w *requestWriter) answer(id string) *sentCall {
-	same := w.open[id]
+func (e *requestEncoder) answer(id string) *sentCall {
+	same := e.open[id]
 	if len(same) == 0 {
 		return nil
 	}
 	c := same[len(same)-1]
-	w.open[id], c.answered = same[:len(same)-1], true
+	e.open[id], c.answered = same[:len(same)-1], true
 	return c
 }
 
 // unanswered rejects calls without a result if the conversation continues.
 // Clients of OpenAI may have left results or calls in OpenAI's store, so theirs
 // pass.
-func (w *requestWriter) unanswered(lastTurn int) {
-	for _, c := range w.calls {
-		if !c.answered && c.turn < lastTurn && !isOwn(w.req.Ext) {
-			w.report.Refuse(c.path, "tool_call.unanswered", "the call "+c.id+" has no result; send one")
+func (e *requestEncoder) unanswered(lastTurn int) {
+	for _, c := range e.calls {
+		if !c.answered && c.turn < lastTurn && !isOwn(e.req.Ext) {
+			e.report.Refuse(c.path, "tool_call.unanswered", "the call "+c.id+" has no result; send one")
 		}
 	}
 }
 
-func (w *requestWriter) result(r *llm.ToolResult, path string) {
-	call := w.answer(r.CallID)
+func (e *requestEncoder) result(r *llm.ToolResult, path string) {
+	call := e.answer(r.CallID)
 	if raw := wholeItem(r.Ext); raw != "" {
-		w.items.add(raw)
+		e.items.add(raw)
 		return
 	}
 	kind, sent := r.Kind, r.CallID
 	switch {
 	case call != nil:
 		kind, sent = call.kind, call.sent
-	case !isOwn(w.req.Ext):
-		w.report.Refuse(path, "tool_result.orphan", "the result "+r.CallID+" matches no earlier call")
+	case !isOwn(e.req.Ext):
+		e.report.Refuse(path, "tool_result.orphan", "the result "+r.CallID+" matches no earlier call")
 	}
-	w.cacheMark(&object{}, r.Cache)
+	e.cacheMark(&object{}, r.Cache)
 	o := object{}
 	if kind == llm.CustomTool {
 		o.str("type", "custom_tool_call_output")
@@ -160,16 +160,16 @@ func (w *requestWriter) result(r *llm.ToolResult, path string) {
 	if sent != "" {
 		o.str("call_id", callID(sent))
 	}
-	o.raw("output", w.output(r, path))
+	o.raw("output", e.output(r, path))
 	o.ext(r.Ext)
-	w.items.add(o.end())
+	e.items.add(o.end())
 }
 
 // output encodes a tool's output: as a string, unless the client sent a list.
-func (w *requestWriter) output(r *llm.ToolResult, path string) llm.Raw {
+func (e *requestEncoder) output(r *llm.ToolResult, path string) llm.Raw {
 	blocks := r.Blocks
 	if r.Failed && !isOwn(r.Ext) {
-		w.report.Approximate(path, "tool_result.error_as_text", "there is no flag for a failed tool; the text says so")
+		e.report.Approximate(path, "tool_result.error_as_text", "there is no flag for a failed tool; the text says so")
 		blocks = failedBlocks(blocks)
 	}
 	if len(blocks) == 0 && !r.Listed {
@@ -180,7 +180,7 @@ func (w *requestWriter) output(r *llm.ToolResult, path string) llm.Raw {
 			return quote(t.Text)
 		}
 	}
-	return w.parts(blocks, path)
+	return e.parts(blocks, path)
 }
 
 // failedBlocks adds to the text that the tool failed.
@@ -201,15 +201,15 @@ func failedBlocks(blocks []llm.Block) []llm.Block {
 
 // serverCall encodes calls of OpenAI's own tools. Those of other vendors become
 // text.
-func (w *requestWriter) serverCall(c *llm.ServerCall, path string) {
+func (e *requestEncoder) serverCall(c *llm.ServerCall, path string) {
 	switch {
 	case c.Protocol == own:
-		w.items.add(c.Raw)
+		e.items.add(c.Raw)
 	case c.Digest == "":
-		w.report.Drop(path, "server_tool.dropped", "the item "+c.Type+" of another vendor is left out")
+		e.report.Drop(path, "server_tool.dropped", "the item "+c.Type+" of another vendor is left out")
 	default:
-		w.report.Approximate(path, "server_tool.digest", "the item "+c.Type+" of another vendor is sent as text")
-		w.endMessage(&assistantMessage{parts: list("[" + string(textPart("output_text", c.Digest)))})
+		e.report.Approximate(path, "server_tool.digest", "the item "+c.Type+" of another vendor is sent as text")
+		e.endMessage(&assistantMessage{parts: list("[" + string(textPart("output_text", c.Digest)))})
 	}
 }
 

@@ -2,6 +2,7 @@ package openairesponses
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -9,8 +10,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
 )
 
-// requestWriter encodes one request.
-type requestWriter struct {
+// requestEncoder encodes one request.
+type requestEncoder struct {
 	req    *llm.Request
 	target protocol.Target
 	report *llm.Report
@@ -27,15 +28,15 @@ type requestWriter struct {
 	echo     bool // the request is repeated in its response
 }
 
-func newRequestWriter(req *llm.Request, report *llm.Report) *requestWriter {
-	return &requestWriter{req: req, report: report, open: map[string][]*sentCall{}, ids: protocol.UniqueIDs{}}
+func newRequestEncoder(req *llm.Request, report *llm.Report) *requestEncoder {
+	return &requestEncoder{req: req, report: report, open: map[string][]*sentCall{}, ids: protocol.UniqueIDs{}}
 }
 
 // EncodeRequest encodes a responses request. For a client whose protocol keeps no
 // state, nothing is stored and reasoning is sealed.
 func (Codec) EncodeRequest(req *llm.Request, target protocol.Target, report *llm.Report) (protocol.Outgoing, *llm.Error) {
 	req = withoutFound(req)
-	w := newRequestWriter(req, report)
+	w := newRequestEncoder(req, report)
 	w.target = target
 	o := object{}
 	o.str("model", cmp.Or(target.Model, req.Model))
@@ -61,37 +62,43 @@ func (Codec) EncodeRequest(req *llm.Request, target protocol.Target, report *llm
 }
 
 // ext writes the unknown members, or reports those of another protocol.
-func (w *requestWriter) ext(o *object) {
-	if isOwn(w.req.Ext) {
-		o.ext(w.req.Ext)
+func (e *requestEncoder) ext(o *object) {
+	if isOwn(e.req.Ext) {
+		o.ext(e.req.Ext)
 		return
 	}
-	protocol.DropExt(w.report, "ext", w.req.Ext, protocol.OpenAIResponses)
+	protocol.DropExt(e.report, "ext", e.req.Ext, protocol.OpenAIResponses)
 }
 
+// leastOutput is the smallest output limit that the Responses API takes.
+const leastOutput = 16
+
 // limits encodes the output limit.
-func (w *requestWriter) limits(o *object) {
-	out := &w.req.Output
-	foreign := !isOwn(w.req.Ext)
+func (e *requestEncoder) limits(o *object) {
+	out := &e.req.Output
+	foreign := !isOwn(e.req.Ext)
 	switch {
 	case out.MaxTokens != nil && *out.MaxTokens == 0 && foreign:
 		o.raw("prompt_cache_options", `{"prewarm":true}`) // how this protocol says that no output is wanted
+	case out.MaxTokens != nil && *out.MaxTokens > 0 && *out.MaxTokens < leastOutput && foreign:
+		o.integer("max_output_tokens", new(int64(leastOutput)))
+		e.report.Approximate("output.max_tokens", "max_tokens.raised", "the API takes limits of at least "+strconv.Itoa(leastOutput)+" tokens")
 	default:
 		o.integer("max_output_tokens", out.MaxTokens)
 	}
 	if out.Choices != nil && *out.Choices > 1 {
-		w.report.Refuse("output.choices", "n.unsupported", "the Responses API returns one choice; omit n or send 1")
+		e.report.Refuse("output.choices", "n.unsupported", "the Responses API returns one choice; omit n or send 1")
 	}
 	if len(out.Stops) > 0 {
-		w.report.Drop("output.stops", "stop.unsupported", "the Responses API has no stop sequences")
+		e.report.Drop("output.stops", "stop.unsupported", "the Responses API has no stop sequences")
 	}
 	for _, m := range out.Modalities {
 		switch strings.ToLower(m) {
 		case "text":
 		case "audio":
-			w.report.Refuse("output.modalities", "modality.audio", "the Responses API gives no audio")
+			e.report.Refuse("output.modalities", "modality.audio", "the Responses API gives no audio")
 		default:
-			w.report.Drop("output.modalities", "modality."+strings.ToLower(m), "the Responses API has no such output")
+			e.report.Drop("output.modalities", "modality."+strings.ToLower(m), "the Responses API has no such output")
 		}
 	}
 	if foreign && out.Logprobs != nil && !*out.Logprobs {
@@ -100,8 +107,8 @@ func (w *requestWriter) limits(o *object) {
 	o.integer("top_logprobs", out.TopLogprobs)
 }
 
-func (w *requestWriter) sampling(o *object) {
-	s := &w.req.Sampling
+func (e *requestEncoder) sampling(o *object) {
+	s := &e.req.Sampling
 	for _, v := range []struct {
 		name string
 		from llm.Number
@@ -109,8 +116,8 @@ func (w *requestWriter) sampling(o *object) {
 	}{
 		{"temperature", s.Temperature, true},
 		{"top_p", s.TopP, true},
-		{"presence_penalty", s.PresencePenalty, isOwn(w.req.Ext)},
-		{"frequency_penalty", s.FrequencyPenalty, isOwn(w.req.Ext)},
+		{"presence_penalty", s.PresencePenalty, isOwn(e.req.Ext)},
+		{"frequency_penalty", s.FrequencyPenalty, isOwn(e.req.Ext)},
 		{"top_k", s.TopK, false},
 		{"seed", s.Seed, false},
 		{"logit_bias", llm.Number(s.LogitBias), false},
@@ -118,9 +125,9 @@ func (w *requestWriter) sampling(o *object) {
 		switch {
 		case v.from == "":
 		case !v.has:
-			w.report.Drop("sampling."+v.name, v.name+".unsupported", "the Responses API has no "+v.name)
-		case w.target.Gates.NoSampling:
-			w.report.Drop("sampling."+v.name, v.name+".unsupported_by_model", "the model takes no "+v.name)
+			e.report.Drop("sampling."+v.name, v.name+".unsupported", "the Responses API has no "+v.name)
+		case e.target.Gates.NoSampling:
+			e.report.Drop("sampling."+v.name, v.name+".unsupported_by_model", "the model takes no "+v.name)
 		default:
 			o.raw(v.name, llm.Raw(v.from))
 		}
@@ -128,17 +135,17 @@ func (w *requestWriter) sampling(o *object) {
 }
 
 // state encodes what OpenAI stores. Its default is to store everything.
-func (w *requestWriter) state(o *object) {
-	s := &w.req.State
+func (e *requestEncoder) state(o *object) {
+	s := &e.req.State
 	o.opt("previous_response_id", s.PreviousID)
 	o.raw("conversation", s.Conversation)
 	o.boolean("background", s.Background)
 	if s.CachedPrompt != "" {
-		w.report.Refuse("state.cached_prompt", "state.cached_prompt", "the prompt is cached by another vendor; send its content")
+		e.report.Refuse("state.cached_prompt", "state.cached_prompt", "the prompt is cached by another vendor; send its content")
 	}
 	o.opt("truncation", s.Truncation)
 	o.boolean("store", s.Store)
-	if isOwn(w.req.Ext) {
+	if isOwn(e.req.Ext) {
 		return
 	}
 	o.raw("store", "false")
@@ -146,7 +153,7 @@ func (w *requestWriter) state(o *object) {
 	if s.Store == nil || !*s.Store {
 		include.add(`"reasoning.encrypted_content"`)
 	}
-	if l := w.req.Output.Logprobs; l != nil && *l {
+	if l := e.req.Output.Logprobs; l != nil && *l {
 		include.add(`"message.output_text.logprobs"`)
 	}
 	if len(include) > 0 {
@@ -161,10 +168,10 @@ var tiers = map[string]string{
 	"scale": "scale", "ultrafast": "ultrafast", "fast": "fast",
 }
 
-func (w *requestWriter) identity(o *object) {
-	req := w.req
-	o.opt("user", openai.ShortID(req.Identity.User, "identity.user", w.report))
-	o.opt("safety_identifier", openai.ShortID(req.Identity.SafetyID, "identity.safety_id", w.report))
+func (e *requestEncoder) identity(o *object) {
+	req := e.req
+	o.opt("user", openai.ShortID(req.Identity.User, "identity.user", e.report))
+	o.opt("safety_identifier", openai.ShortID(req.Identity.SafetyID, "identity.safety_id", e.report))
 	if len(req.Identity.Metadata) > 0 {
 		meta := object{}
 		for _, m := range req.Identity.Metadata {
@@ -175,11 +182,11 @@ func (w *requestWriter) identity(o *object) {
 	o.opt("prompt_cache_key", req.Cache.Key)
 	o.opt("prompt_cache_retention", req.Cache.Retention)
 	if req.Cache.Auto != nil {
-		w.report.Drop("cache.auto", "cache.automatic", "OpenAI caches prompts by itself")
+		e.report.Drop("cache.auto", "cache.automatic", "OpenAI caches prompts by itself")
 	}
 	switch tier, known := tiers[req.Service.Tier]; {
 	case req.Service.Tier == "" && req.Service.Speed == "fast":
-		w.report.Approximate("service.speed", "speed.as_tier", "the service class is sent as service_tier")
+		e.report.Approximate("service.speed", "speed.as_tier", "the service class is sent as service_tier")
 		o.str("service_tier", "priority")
 	case req.Service.Tier == "":
 	case isOwn(req.Ext):
@@ -187,6 +194,6 @@ func (w *requestWriter) identity(o *object) {
 	case known:
 		o.str("service_tier", tier)
 	default:
-		w.report.Drop("service.tier", "tier.unsupported", "OpenAI has no tier "+req.Service.Tier)
+		e.report.Drop("service.tier", "tier.unsupported", "OpenAI has no tier "+req.Service.Tier)
 	}
 }

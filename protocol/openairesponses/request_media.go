@@ -150,28 +150,28 @@ func imageURL(m *llm.Media) string {
 }
 
 // media encodes media into a part. It reports what cannot be encoded.
-func (w *requestWriter) media(o *object, m *llm.Media, path string) bool {
+func (e *requestEncoder) media(o *object, m *llm.Media, path string) bool {
 	if m.Data == "" && m.URL == "" && m.FileID == "" && m.Text == "" && !isOwn(m.Ext) {
-		w.report.Refuse(path, "media.empty", "there is nothing in it")
+		e.report.Refuse(path, "media.empty", "there is nothing in it")
 		return false
 	}
 	if m.FileID != "" && m.Ext.Protocol != own && m.Ext.Protocol != string(protocol.OpenAIChat) {
-		w.report.Refuse(path, "media.foreign_file", "the file was uploaded to another vendor; send it inline")
+		e.report.Refuse(path, "media.foreign_file", "the file was uploaded to another vendor; send it inline")
 		return false
 	}
 	wasImage := isOwn(m.Ext) && m.Ext.Get(spelled("image_url")) != ""
 	switch {
 	case m.Kind == llm.Image, wasImage:
 		if !isOwn(m.Ext) {
-			m = protocol.WithMIME(m, path, w.report)
+			m = protocol.WithMIME(m, path, e.report)
 		}
 		writeImage(o, m)
 	case m.Kind == llm.File:
-		w.file(o, m, path)
+		e.file(o, m, path)
 	case m.Kind == llm.Audio:
-		return w.audio(o, m, path)
+		return e.audio(o, m, path)
 	default:
-		w.report.Refuse(path, "media.unsupported", "the Responses API takes no "+string(m.Kind))
+		e.report.Refuse(path, "media.unsupported", "the Responses API takes no "+string(m.Kind))
 		return false
 	}
 	return true
@@ -193,7 +193,7 @@ func writeImage(o *object, m *llm.Media) {
 	o.str("image_url", imageURL(m))
 }
 
-func (w *requestWriter) file(o *object, m *llm.Media, path string) {
+func (e *requestEncoder) file(o *object, m *llm.Media, path string) {
 	o.str("type", "input_file")
 	name := m.Name
 	if name == "" && !isOwn(m.Ext) {
@@ -205,7 +205,7 @@ func (w *requestWriter) file(o *object, m *llm.Media, path string) {
 	case m.URL != "":
 		o.str("file_url", m.URL)
 	case m.Text != "":
-		w.report.Approximate(path, "document.as_file", "the document's text is sent as a text file")
+		e.report.Approximate(path, "document.as_file", "the document's text is sent as a text file")
 		o.str("file_data", dataURL("text/plain", base64.StdEncoding.EncodeToString([]byte(m.Text))))
 	default:
 		if isOwn(m.Ext) {
@@ -219,7 +219,7 @@ func (w *requestWriter) file(o *object, m *llm.Media, path string) {
 	o.opt("filename", name)
 	o.opt("detail", m.Detail)
 	if m.Context != "" {
-		w.report.Drop(path+".context", "document.context", "a document has no context in the Responses API")
+		e.report.Drop(path+".context", "document.context", "a document has no context in the Responses API")
 	}
 }
 
@@ -234,13 +234,13 @@ func extensionOf(m *llm.Media) string {
 	return "." + sub
 }
 
-func (w *requestWriter) audio(o *object, m *llm.Media, path string) bool {
+func (e *requestEncoder) audio(o *object, m *llm.Media, path string) bool {
 	format, ok := audioFormat[m.MIME]
 	if !ok && isOwn(m.Ext) {
 		_, format, ok = strings.Cut(m.MIME, "/")
 	}
 	if !ok || m.Data == "" {
-		w.report.Refuse(path, "media.unsupported", "the Responses API takes audio inline, as wav or mp3")
+		e.report.Refuse(path, "media.unsupported", "the Responses API takes audio inline, as wav or mp3")
 		return false
 	}
 	o.str("type", "input_audio")

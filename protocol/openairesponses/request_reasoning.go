@@ -6,18 +6,19 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/openai"
 )
 
-func (w *requestWriter) reasoning(o *object) {
-	r := &w.req.Reasoning
-	protocol.DropExt(w.report, "reasoning", r.Ext, protocol.OpenAIResponses)
+func (e *requestEncoder) reasoning(o *object) {
+	r := &e.req.Reasoning
+	protocol.DropExt(e.report, "reasoning", r.Ext, protocol.OpenAIResponses)
 	out := object{}
-	out.opt("effort", w.effort())
+	out.opt("effort", openai.Effort(r, e.target.Gates.Efforts, e.report))
 	switch {
-	case isOwn(w.req.Ext), r.Show == "auto", r.Show == "concise", r.Show == "detailed":
+	case isOwn(e.req.Ext), r.Show == "auto", r.Show == "concise", r.Show == "detailed":
 		out.opt("summary", r.Show)
 	case r.Show == "full":
-		w.report.Approximate("reasoning.show", "reasoning.summary", "OpenAI shows a summary of the reasoning, not all of it")
+		e.report.Approximate("reasoning.show", "reasoning.summary", "OpenAI shows a summary of the reasoning, not all of it")
 		out.str("summary", "detailed")
 	}
 	out.ext(r.Ext)
@@ -26,32 +27,12 @@ func (w *requestWriter) reasoning(o *object) {
 	}
 }
 
-func (w *requestWriter) effort() string {
-	r := &w.req.Reasoning
-	effort := r.Effort
-	switch {
-	case effort != "":
-	case r.Mode == "off":
-		effort = "none"
-	case r.Budget != nil && *r.Budget >= 0:
-		effort = protocol.EffortOfBudget(*r.Budget)
-		w.report.Approximate("reasoning.budget", "effort.from_budget", "a budget is sent as the effort "+effort)
-	case r.Mode != "" || r.Budget != nil:
-		w.report.Approximate("reasoning.mode", "reasoning.default", "how much to think is left to the model")
-	}
-	if nearest := protocol.NearestEffort(effort, w.target.Gates.Efforts); nearest != effort {
-		w.report.Approximate("reasoning.effort", "effort.nearest", "the model knows no effort "+effort+"; "+nearest+" is sent")
-		effort = nearest
-	}
-	return effort
-}
-
 // thought encodes reasoning that OpenAI sealed. Other reasoning has no meaning
 // for it, and an id without the sealed content is not found (RSP-12).
-func (w *requestWriter) thought(t *llm.Thought, path string) {
+func (e *requestEncoder) thought(t *llm.Thought, path string) {
 	seal, sealed := t.SealFor(own)
 	if !sealed && (!isOwn(t.Ext) || len(t.Seals) > 0) {
-		w.report.Drop(path, "reasoning.foreign", "reasoning of another vendor's model is not sent")
+		e.report.Drop(path, "reasoning.foreign", "reasoning of another vendor's model is not sent")
 		return
 	}
 	o := object{}
@@ -73,7 +54,7 @@ func (w *requestWriter) thought(t *llm.Thought, path string) {
 	}
 	o.opt("encrypted_content", seal.Data)
 	o.ext(t.Ext)
-	w.items.add(o.end())
+	e.items.add(o.end())
 }
 
 // decodeThought decodes a reasoning item.

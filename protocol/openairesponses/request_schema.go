@@ -45,12 +45,12 @@ func decodeOutput(w *Request, req *llm.Request) *llm.Error {
 	return nil
 }
 
-func (w *requestWriter) format(o *object) {
-	f := &w.req.Output.Format
-	protocol.DropExt(w.report, "output.format", f.Ext, protocol.OpenAIResponses)
+func (e *requestEncoder) format(o *object) {
+	f := &e.req.Output.Format
+	protocol.DropExt(e.report, "output.format", f.Ext, protocol.OpenAIResponses)
 	text := object{}
 	if f.Kind == "enum" {
-		w.report.Drop("output.format", "format.enum", "output cannot be restricted to a list of choices; use a schema")
+		e.report.Drop("output.format", "format.enum", "output cannot be restricted to a list of choices; use a schema")
 	} else if f.Kind != "" {
 		form := object{}
 		form.str("type", f.Kind)
@@ -60,16 +60,16 @@ func (w *requestWriter) format(o *object) {
 		form.opt("description", f.Description)
 		form.raw("schema", f.Schema)
 		strict := f.Strict
-		if !isOwn(w.req.Ext) {
-			strict = openai.Strict(strict, f.Schema, "output.format.strict", w.report)
+		if !isOwn(e.req.Ext) {
+			strict = openai.Strict(strict, f.Schema, "output.format.strict", e.report)
 		}
 		form.boolean("strict", strict)
 		form.ext(f.Ext)
 		text.raw("format", form.end())
 	}
-	text.opt("verbosity", w.req.Output.Verbosity)
-	if isOwn(w.req.Ext) {
-		for _, m := range membersOf(w.req.Ext.Get("text")) {
+	text.opt("verbosity", e.req.Output.Verbosity)
+	if isOwn(e.req.Ext) {
+		for _, m := range membersOf(e.req.Ext.Get("text")) {
 			text.raw(m.Name, llm.Raw(m.Value))
 		}
 	}

@@ -92,11 +92,11 @@ var foreignRequests = []struct {
 		req: llm.Request{
 			Turns:    []llm.Turn{{Role: llm.User, Name: "bob", Blocks: []llm.Block{text("u")}}},
 			Sampling: llm.Sampling{Temperature: "0.50", TopK: "5", Seed: "7", FrequencyPenalty: "1", PresencePenalty: "1", LogitBias: "{}"},
-			Output:   llm.Output{Stops: []string{"END"}, MaxTokens: ptr(int64(9)), Choices: ptr(int64(1)), Logprobs: ptr(true), TopLogprobs: ptr(int64(2))},
+			Output:   llm.Output{Stops: []string{"END"}, MaxTokens: ptr(int64(99)), Choices: ptr(int64(1)), Logprobs: ptr(true), TopLogprobs: ptr(int64(2))},
 			Cache:    llm.Cache{Auto: &llm.CacheMark{TTL: "5m"}},
 			Ext:      llm.Ext{Protocol: "openai-chat", Members: []llm.Member{{Name: "chat_template_kwargs", Value: "{}"}}},
 		},
-		body: `{"input":[{"type":"message","role":"user","content":"u"}],"max_output_tokens":9,"top_logprobs":2,"temperature":0.50}`,
+		body: `{"input":[{"type":"message","role":"user","content":"u"}],"max_output_tokens":99,"top_logprobs":2,"temperature":0.50}`,
 		losses: `dropped turns[0].name turn.name
 dropped output.stops stop.unsupported
 dropped sampling.presence_penalty presence_penalty.unsupported
@@ -202,6 +202,17 @@ dropped tools[1] tool.hosted`,
 		req:    llm.Request{Turns: []llm.Turn{turn(llm.User, text("u"))}, Tools: []llm.Tool{{Kind: llm.CustomTool, Name: "p"}}, ToolChoice: llm.ToolChoice{Mode: "hosted", Raw: `{"type":"tool"}`}},
 		body:   `{"input":[{"type":"message","role":"user","content":"u"}],"tools":[{"type":"custom","name":"p"}],"tool_choice":"auto"}`,
 		losses: "approximated tool_choice tool_choice.hosted",
+	},
+	{
+		name:   "a limit below the API's smallest one is raised",
+		req:    llm.Request{Turns: []llm.Turn{turn(llm.User, text("u"))}, Output: llm.Output{MaxTokens: ptr(int64(1))}},
+		body:   `{"input":[{"type":"message","role":"user","content":"u"}],"max_output_tokens":16}`,
+		losses: "approximated output.max_tokens max_tokens.raised",
+	},
+	{
+		name: "the API's smallest limit",
+		req:  llm.Request{Turns: []llm.Turn{turn(llm.User, text("u"))}, Output: llm.Output{MaxTokens: ptr(int64(16))}},
+		body: `{"input":[{"type":"message","role":"user","content":"u"}],"max_output_tokens":16}`,
 	},
 	{
 		name: "cache marks are reported once; no output at all is a warm-up; a model without sampling",

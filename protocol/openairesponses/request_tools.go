@@ -145,28 +145,28 @@ func (w *NamedTool) ref() llm.ToolRef {
 }
 
 // toolName returns a tool's name on the wire.
-func (w *requestWriter) toolName(ref llm.ToolRef) string {
+func (e *requestEncoder) toolName(ref llm.ToolRef) string {
 	sent := llm.SafeName(ref.Name, maxID, llm.WordByte)
 	if sent != ref.Name {
-		if w.names == nil {
-			w.names = map[string]llm.ToolRef{}
+		if e.names == nil {
+			e.names = map[string]llm.ToolRef{}
 		}
-		w.names[sent] = ref
+		e.names[sent] = ref
 	}
 	return sent
 }
 
 // tools encodes the request's list of tools.
-func (w *requestWriter) tools() list { return w.toolList(0, w.listed()) }
+func (e *requestEncoder) tools() list { return e.toolList(0, e.listed()) }
 
 // toolList encodes some of the tools.
-func (w *requestWriter) toolList(from, to int) list {
+func (e *requestEncoder) toolList(from, to int) list {
 	var all list
-	tools := w.req.Tools[:to]
+	tools := e.req.Tools[:to]
 	for i := from; i < to; {
 		n := namespaceLength(tools[i:])
 		if n == 0 {
-			if raw := w.tool(&tools[i], protocol.At("tools", i)); raw != "" {
+			if raw := e.tool(&tools[i], protocol.At("tools", i)); raw != "" {
 				all.add(raw)
 			}
 			i++
@@ -174,7 +174,7 @@ func (w *requestWriter) toolList(from, to int) list {
 		}
 		var inner list
 		for j := i; j < i+n; j++ {
-			if raw := w.tool(&tools[j], protocol.At("tools", j)); raw != "" {
+			if raw := e.tool(&tools[j], protocol.At("tools", j)); raw != "" {
 				inner.add(raw)
 			}
 		}
@@ -209,21 +209,21 @@ func namespace(first *llm.Tool, tools llm.Raw) llm.Raw {
 	return o.end()
 }
 
-func (w *requestWriter) tool(t *llm.Tool, path string) llm.Raw {
+func (e *requestEncoder) tool(t *llm.Tool, path string) llm.Raw {
 	if t.Kind == llm.HostedTool {
-		return w.hosted(t, path)
+		return e.hosted(t, path)
 	}
 	if t.Kind == llm.SearchTool && isOwn(t.Ext) {
 		return t.Raw
 	}
-	protocol.DropExt(w.report, path, t.Ext, protocol.OpenAIResponses)
+	protocol.DropExt(e.report, path, t.Ext, protocol.OpenAIResponses)
 	schema := t.Schema
-	if !isOwn(w.req.Ext) && !openai.DescribesObject(schema) {
-		w.report.Refuse(path+".schema", "schema.not_object", "the schema of a function's arguments must be that of an object")
+	if !isOwn(e.req.Ext) && !openai.DescribesObject(schema) {
+		e.report.Refuse(path+".schema", "schema.not_object", "the schema of a function's arguments must be that of an object")
 		schema = ""
 	}
 	o := object{}
-	name := w.toolName(llm.ToolRef{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace})
+	name := e.toolName(llm.ToolRef{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace})
 	if t.Kind == llm.CustomTool {
 		o.str("type", "custom")
 		o.str("name", name)
@@ -235,11 +235,11 @@ func (w *requestWriter) tool(t *llm.Tool, path string) llm.Raw {
 		o.opt("description", t.Description)
 		o.raw("parameters", schema)
 		strict := t.Strict
-		if !isOwn(w.req.Ext) {
-			strict = openai.Strict(strict, schema, path+".strict", w.report)
+		if !isOwn(e.req.Ext) {
+			strict = openai.Strict(strict, schema, path+".strict", e.report)
 		}
 		o.boolean("strict", strict)
-		if w.echo { // a response repeats all of them
+		if e.echo { // a response repeats all of them
 			o.nullable("description", "")
 			o.raw("parameters", "null")
 			o.raw("strict", "null")
@@ -250,74 +250,74 @@ func (w *requestWriter) tool(t *llm.Tool, path string) llm.Raw {
 		}
 	}
 	if t.Cache != nil {
-		w.cacheMark(&object{}, &llm.CacheMark{}) // tools have no cache mark here
+		e.cacheMark(&object{}, &llm.CacheMark{}) // tools have no cache mark here
 	}
 	o.ext(t.Ext)
 	return o.end()
 }
 
-func (w *requestWriter) hosted(t *llm.Tool, path string) llm.Raw {
+func (e *requestEncoder) hosted(t *llm.Tool, path string) llm.Raw {
 	if isOwn(t.Ext) {
 		return t.Raw
 	}
 	raw, ok := ourTools[t.Hosted]
 	if !ok {
-		w.report.Drop(path, "tool.hosted", "the Responses API has no tool for "+t.Hosted)
+		e.report.Drop(path, "tool.hosted", "the Responses API has no tool for "+t.Hosted)
 		return ""
 	}
-	w.report.Approximate(path, "tool.hosted_mapped", "OpenAI's own tool for "+t.Hosted+" is used, without the settings of the other vendor's")
+	e.report.Approximate(path, "tool.hosted_mapped", "OpenAI's own tool for "+t.Hosted+" is used, without the settings of the other vendor's")
 	return raw
 }
 
-func (w *requestWriter) toolChoice(o *object) {
-	c := w.req.ToolChoice
+func (e *requestEncoder) toolChoice(o *object) {
+	c := e.req.ToolChoice
 	forced := c.Mode == "required" || c.Mode == "named" || c.Mode == "allowed" && c.Allowed == "required"
 	switch {
-	case forced && w.target.Gates.NoForcedTool:
-		w.report.Approximate("tool_choice", "tool_choice.forced_unsupported", "the model cannot be made to call a tool; it may")
+	case forced && e.target.Gates.NoForcedTool:
+		e.report.Approximate("tool_choice", "tool_choice.forced_unsupported", "the model cannot be made to call a tool; it may")
 		o.str("tool_choice", "auto")
-	case forced && len(w.req.Tools) == 0 && !isOwn(w.req.Ext):
-		w.report.Refuse("tool_choice", "tool_choice.without_tools", "a tool is to be called, but there are none")
-	case len(w.req.Tools) == 0 && !isOwn(w.req.Ext): // CRQ-29
+	case forced && len(e.req.Tools) == 0 && !isOwn(e.req.Ext):
+		e.report.Refuse("tool_choice", "tool_choice.without_tools", "a tool is to be called, but there are none")
+	case len(e.req.Tools) == 0 && !isOwn(e.req.Ext): // CRQ-29
 	case c.Mode == "auto", c.Mode == "none", c.Mode == "required":
 		o.str("tool_choice", c.Mode)
-	case c.Raw != "" && isOwn(w.req.Ext):
+	case c.Raw != "" && isOwn(e.req.Ext):
 		o.raw("tool_choice", c.Raw)
 	case c.Mode == "named" && len(c.Names) > 0:
-		o.raw("tool_choice", w.namedTool(c.Names[0]))
+		o.raw("tool_choice", e.namedTool(c.Names[0]))
 	case c.Mode == "allowed":
-		o.raw("tool_choice", w.allowed(c))
+		o.raw("tool_choice", e.allowed(c))
 	case c.Mode == "validated":
-		w.report.Approximate("tool_choice", "tool_choice.validated", "calls are not held to their schemas; set strict on the tools")
+		e.report.Approximate("tool_choice", "tool_choice.validated", "calls are not held to their schemas; set strict on the tools")
 		o.str("tool_choice", "auto")
-	case c.Mode != "" && isOwn(w.req.Ext):
+	case c.Mode != "" && isOwn(e.req.Ext):
 		o.str("tool_choice", c.Mode)
 	case c.Mode != "":
-		w.report.Approximate("tool_choice", "tool_choice.hosted", "the choice of another vendor's tool is left to the model")
+		e.report.Approximate("tool_choice", "tool_choice.hosted", "the choice of another vendor's tool is left to the model")
 		o.str("tool_choice", "auto")
 	}
 }
 
-func (w *requestWriter) namedTool(ref llm.ToolRef) llm.Raw {
+func (e *requestEncoder) namedTool(ref llm.ToolRef) llm.Raw {
 	o := object{}
 	typ := "function"
 	if ref.Kind == llm.CustomTool {
 		typ = "custom"
 	}
 	o.str("type", typ)
-	o.str("name", w.toolName(ref))
+	o.str("name", e.toolName(ref))
 	o.opt("namespace", ref.Namespace)
 	return o.end()
 }
 
-func (w *requestWriter) allowed(c llm.ToolChoice) llm.Raw {
+func (e *requestEncoder) allowed(c llm.ToolChoice) llm.Raw {
 	var tools list
 	for _, ref := range c.Names {
-		tools.add(w.namedTool(ref))
+		tools.add(e.namedTool(ref))
 	}
 	o := object{}
 	o.str("type", "allowed_tools")
-	if c.Allowed != "" || !isOwn(w.req.Ext) {
+	if c.Allowed != "" || !isOwn(e.req.Ext) {
 		o.str("mode", cmp.Or(c.Allowed, "auto"))
 	}
 	o.raw("tools", tools.end())

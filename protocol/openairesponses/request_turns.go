@@ -139,12 +139,12 @@ func markMessage(it *Item, blocks []llm.Block) []llm.Block {
 }
 
 // input encodes the turns: the instructions and the items.
-func (w *requestWriter) input(o *object) {
-	turns := w.req.Turns
-	w.foreign(turns)
-	if s, ok := w.instructions(turns); ok {
+func (e *requestEncoder) input(o *object) {
+	turns := e.req.Turns
+	e.foreign(turns)
+	if s, ok := e.instructions(turns); ok {
 		o.str("instructions", s)
-		w.first, turns = 1, turns[1:]
+		e.first, turns = 1, turns[1:]
 	}
 	if len(turns) == 1 && isOwn(turns[0].Ext) && turns[0].Ext.Get(inputMark) != "" {
 		if t, ok := onlyText(turns[0]); ok {
@@ -152,22 +152,22 @@ func (w *requestWriter) input(o *object) {
 			return
 		}
 	}
-	w.declared = w.listed()
+	e.declared = e.listed()
 	for i := range turns {
-		w.additional(w.first + i)
-		w.turn(&turns[i], w.first+i)
+		e.additional(e.first + i)
+		e.turn(&turns[i], e.first+i)
 	}
-	w.additional(w.first + len(turns))
-	w.unanswered(w.first + len(turns) - 1)
-	stored := isOwn(w.req.Ext) && (w.req.Ext.Get("prompt") != "" || w.req.State.PreviousID != "" || w.req.State.Conversation != "")
-	if len(w.items) > 0 || len(turns) > 0 || !stored {
-		o.bytes("input", w.items.close())
+	e.additional(e.first + len(turns))
+	e.unanswered(e.first + len(turns) - 1)
+	stored := isOwn(e.req.Ext) && (e.req.Ext.Get("prompt") != "" || e.req.State.PreviousID != "" || e.req.State.Conversation != "")
+	if len(e.items) > 0 || len(turns) > 0 || !stored {
+		o.bytes("input", e.items.close())
 	}
 }
 
 // instructions returns the text of a leading system turn if it is one plain text
 // and no other system turn follows. Several system turns stay separate messages.
-func (w *requestWriter) instructions(turns []llm.Turn) (string, bool) {
+func (e *requestEncoder) instructions(turns []llm.Turn) (string, bool) {
 	if len(turns) == 0 || turns[0].Role != llm.System || turns[0].Name != "" {
 		return "", false
 	}
@@ -180,7 +180,7 @@ func (w *requestWriter) instructions(turns []llm.Turn) (string, bool) {
 	case len(turns) > 1 && (turns[1].Role == llm.System || turns[1].Role == llm.Developer):
 		return "", false
 	}
-	w.cacheMark(&object{}, t.Cache)
+	e.cacheMark(&object{}, t.Cache)
 	return t.Text, true
 }
 
@@ -192,29 +192,29 @@ func onlyText(t llm.Turn) (*llm.Text, bool) {
 	return b, ok
 }
 
-func (w *requestWriter) turn(t *llm.Turn, index int) {
+func (e *requestEncoder) turn(t *llm.Turn, index int) {
 	path := protocol.At("turns", index)
 	if t.Name != "" {
-		w.report.Drop(path+".name", "turn.name", "messages have no name in the Responses API")
+		e.report.Drop(path+".name", "turn.name", "messages have no name in the Responses API")
 	}
 	switch t.Role {
 	case llm.Assistant:
-		w.assistant(t, path, index)
+		e.assistant(t, path, index)
 	case llm.ToolRole:
 		for i, b := range t.Blocks {
 			at := path + "." + protocol.At("blocks", i)
 			if r, ok := b.(*llm.ToolResult); ok {
-				w.result(r, at)
+				e.result(r, at)
 			} else {
-				w.report.Refuse(at, "block.misplaced", "a turn of tools holds results and nothing else")
+				e.report.Refuse(at, "block.misplaced", "a turn of tools holds results and nothing else")
 			}
 		}
 	default:
-		w.message(t, path)
+		e.message(t, path)
 	}
 }
 
-func (w *requestWriter) message(t *llm.Turn, path string) {
+func (e *requestEncoder) message(t *llm.Turn, path string) {
 	o := object{}
 	if isOwn(t.Ext) {
 		o.raw("type", t.Ext.Get(spelled("type")))
@@ -222,23 +222,23 @@ func (w *requestWriter) message(t *llm.Turn, path string) {
 		o.str("type", "message")
 	}
 	role := string(t.Role)
-	if t.Role == llm.Developer && w.target.Gates.SystemOnly {
+	if t.Role == llm.Developer && e.target.Gates.SystemOnly {
 		role = string(llm.System)
 	}
 	o.str("role", role)
 	if text, ok := onlyText(*t); ok && !t.List && text.Cache == nil {
 		o.str("content", text.Text)
 	} else {
-		o.raw("content", w.parts(t.Blocks, path))
+		o.raw("content", e.parts(t.Blocks, path))
 	}
 	o.ext(t.Ext)
-	w.items.add(o.end())
+	e.items.add(o.end())
 }
 
-func (w *requestWriter) parts(blocks []llm.Block, path string) llm.Raw {
+func (e *requestEncoder) parts(blocks []llm.Block, path string) llm.Raw {
 	var parts list
 	for i, b := range blocks {
-		if raw := w.part(b, path+"."+protocol.At("blocks", i), false); raw != "" {
+		if raw := e.part(b, path+"."+protocol.At("blocks", i), false); raw != "" {
 			parts.add(raw)
 		}
 	}
@@ -261,14 +261,14 @@ func (m *assistantMessage) begins(b llm.Block) bool {
 	return m == nil || isOwn(meta.Ext) && meta.Ext.Get(itemMark) != "" || meta.ID != m.id || isText && t.Phase != m.phase
 }
 
-func (w *requestWriter) assistant(t *llm.Turn, path string, index int) {
+func (e *requestEncoder) assistant(t *llm.Turn, path string, index int) {
 	var msg *assistantMessage
 	for i, b := range t.Blocks {
 		at := path + "." + protocol.At("blocks", i)
 		if !isMessagePart(b) {
-			w.endMessage(msg)
+			e.endMessage(msg)
 			msg = nil
-			w.assistantItem(b, at, index)
+			e.assistantItem(b, at, index)
 			continue
 		}
 		text, isText := b.(*llm.Text)
@@ -276,7 +276,7 @@ func (w *requestWriter) assistant(t *llm.Turn, path string, index int) {
 			continue // other protocols send empty text beside calls, CRQ-06
 		}
 		if msg.begins(b) {
-			w.endMessage(msg)
+			e.endMessage(msg)
 			msg = &assistantMessage{id: b.Common().ID}
 			if isOwn(b.Common().Ext) {
 				msg.head = b.Common().Ext.Get(itemMark)
@@ -288,11 +288,11 @@ func (w *requestWriter) assistant(t *llm.Turn, path string, index int) {
 		if isText {
 			msg.texts = append(msg.texts, text.Text)
 		}
-		if raw := w.part(b, at, true); raw != "" {
+		if raw := e.part(b, at, true); raw != "" {
 			msg.parts.add(raw)
 		}
 	}
-	w.endMessage(msg)
+	e.endMessage(msg)
 }
 
 func isMessagePart(b llm.Block) bool {
@@ -305,7 +305,7 @@ func isMessagePart(b llm.Block) bool {
 	return false
 }
 
-func (w *requestWriter) endMessage(m *assistantMessage) {
+func (e *requestEncoder) endMessage(m *assistantMessage) {
 	if m == nil || len(m.parts) == 0 {
 		return
 	}
@@ -331,7 +331,7 @@ func (w *requestWriter) endMessage(m *assistantMessage) {
 		o.opt("phase", m.phase)
 	}
 	o.raw("content", content)
-	w.items.add(o.end())
+	e.items.add(o.end())
 }
 
 // itemID returns an item's id if OpenAI accepts it.

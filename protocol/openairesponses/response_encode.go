@@ -27,7 +27,7 @@ func reportLosses(resp *llm.Response, report *llm.Report) {
 			refused = refused || words
 			reportBlock(b, report)
 		}
-		reportStop(c.Stop, refused, report)
+		openai.ReportStop(stops, c.Stop, refused, report)
 	}
 }
 
@@ -61,25 +61,6 @@ func reportBlock(b llm.Block, report *llm.Report) {
 		}
 	}
 	protocol.DropExt(report, path, b.Common().Ext, protocol.OpenAIResponses)
-}
-
-// reportStop reports stop reasons that the protocol does not have.
-func reportStop(s llm.Stop, refused bool, report *llm.Report) {
-	switch s.Kind {
-	case llm.EndTurn, llm.ToolUse, llm.MaxTokens, llm.ContentFilter:
-	case llm.Refused:
-		if !refused {
-			report.Approximate("choices.stop", "stop_reason.lossy", "a refusal without text is reported as content_filter")
-		}
-	default:
-		report.Approximate("choices.stop", "stop_reason.lossy", "the reason "+string(s.Kind)+" has no word of its own here")
-	}
-	if s.Category != "" {
-		report.Drop("choices.stop.category", "stop_reason.lossy", "the category of a refusal has no field")
-	}
-	if s.Explanation != "" {
-		report.Drop("choices.stop.explanation", "stop_reason.lossy", "the explanation of a refusal has no field")
-	}
 }
 
 // modelled lists the members of a response that the neutral model has fields for.
@@ -460,50 +441,6 @@ func (it *writtenItem) list(fresh bool, types ...string) []byte {
 		}
 	}
 	return l.close()
-}
-
-// outcome is the status of a response.
-type outcome struct {
-	status string
-	reason string // why it is incomplete
-	err    *llm.Error
-}
-
-// outcome derives the status from the stop reason. There is no status for a stop
-// sequence or a pause.
-func (s *streamEncoder) outcome() outcome {
-	switch s.stop.Kind {
-	case llm.MaxTokens, llm.ContextWindow, llm.Pause:
-		return outcome{status: "incomplete", reason: "max_output_tokens"}
-	case llm.ContentFilter, llm.PromptBlocked:
-		return outcome{status: "incomplete", reason: "content_filter"}
-	case llm.Refused:
-		if !s.refused() {
-			return outcome{status: "incomplete", reason: "content_filter"}
-		}
-	case llm.Malformed:
-		return outcome{status: "failed", err: &llm.Error{Kind: llm.Upstream, Code: "server_error",
-			Message: "the model has called a tool in a form that cannot be read (" + s.stop.Raw + ")"}}
-	case llm.Other:
-		if s.stop.Raw != "" { // an unknown reason must not look like a normal end, GEM-14
-			return outcome{status: "failed", err: &llm.Error{Kind: llm.Upstream, Code: "server_error",
-				Message: "the model stopped for a reason that has no word here (" + s.stop.Raw + ")"}}
-		}
-	default:
-	}
-	return outcome{status: "completed"}
-}
-
-// refused reports whether the response is a refusal with text.
-func (s *streamEncoder) refused() bool {
-	for _, it := range s.items {
-		for _, p := range it.parts {
-			if p.typ == "refusal" {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // unknownTier is what OpenAI sends while the tier is unknown. The member is

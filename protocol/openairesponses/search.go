@@ -52,29 +52,29 @@ func (r *inputReader) additional(raw wire.Raw) error {
 
 // listed returns how many tools are in the request's own list. Those of items
 // come after them.
-func (w *requestWriter) listed() int {
-	for i := range w.req.Tools {
-		if w.additionalNote(i) != "" {
+func (e *requestEncoder) listed() int {
+	for i := range e.req.Tools {
+		if e.additionalNote(i) != "" {
 			return i
 		}
 	}
-	return len(w.req.Tools)
+	return len(e.req.Tools)
 }
 
 // additionalNote returns what a tool keeps of its item.
-func (w *requestWriter) additionalNote(tool int) llm.Raw {
-	e := w.req.Tools[tool].Ext
-	if !isOwn(e) {
+func (e *requestEncoder) additionalNote(tool int) llm.Raw {
+	ext := e.req.Tools[tool].Ext
+	if !isOwn(ext) {
 		return ""
 	}
-	return e.Get(additionalMark)
+	return ext.Get(additionalMark)
 }
 
 // additional encodes the tool items in front of a turn.
-func (w *requestWriter) additional(turn int) {
-	for w.declared < len(w.req.Tools) {
-		from := w.declared
-		note := w.additionalNote(from)
+func (e *requestEncoder) additional(turn int) {
+	for e.declared < len(e.req.Tools) {
+		from := e.declared
+		note := e.additionalNote(from)
 		o := object{}
 		for _, m := range membersOf(note) {
 			if m.Name != beforeTurn {
@@ -83,11 +83,11 @@ func (w *requestWriter) additional(turn int) {
 				return
 			}
 		}
-		for w.declared < len(w.req.Tools) && w.additionalNote(w.declared) == note {
-			w.declared++
+		for e.declared < len(e.req.Tools) && e.additionalNote(e.declared) == note {
+			e.declared++
 		}
-		o.raw("tools", w.toolList(from, w.declared).end())
-		w.items.add(o.end())
+		o.raw("tools", e.toolList(from, e.declared).end())
+		e.items.add(o.end())
 	}
 }
 

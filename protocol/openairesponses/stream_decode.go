@@ -2,7 +2,6 @@ package openairesponses
 
 import (
 	"bytes"
-	"cmp"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -298,25 +297,6 @@ func (d *streamDecoder) end(s *snapshot, to []llm.Event) []llm.Event {
 	}
 	d.over = true
 	return append(to, llm.ChoiceEnd{Stop: d.stop(s)}, llm.End{})
-}
-
-// stop derives the stop reason from status, details and items, because the
-// protocol has no finish reason.
-func (d *streamDecoder) stop(s *snapshot) llm.Stop {
-	status, reason := wire.Scalar(s.Status), s.reason()
-	switch {
-	case status == "incomplete" && reason == "content_filter":
-		return llm.Stop{Kind: llm.ContentFilter, Raw: reason}
-	case status == "incomplete" && (reason == "" || reason == "max_output_tokens"): // RSP-25
-		return llm.Stop{Kind: llm.MaxTokens, Raw: cmp.Or(reason, status)}
-	case status == "incomplete":
-		return llm.Stop{Kind: llm.Other, Raw: reason}
-	case d.called:
-		return llm.Stop{Kind: llm.ToolUse, Raw: status}
-	case d.refused:
-		return llm.Stop{Kind: llm.Refused, Raw: status}
-	}
-	return llm.Stop{Kind: llm.EndTurn, Raw: status}
 }
 
 func (d *streamDecoder) fail(e *llm.Error, to []llm.Event) []llm.Event {

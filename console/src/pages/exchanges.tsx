@@ -4,9 +4,10 @@ import { useGet, useKeyNames, usePages } from '../api/hooks';
 import { rateOf, useTail, type Tail } from '../api/tail';
 import { go, Link, setParams, useLocation, useParam } from '../router';
 import { useCan } from '../session';
-import { between, compact, count, dollars, nanos, seconds, tokenSum } from '../ui/format';
+import { amountOf, between, compact, count, dollars, nanos, seconds, tokenSum, unitsIn } from '../ui/format';
 import { Badge, Button, Card, Copy, Empty, Facts, More, PageHead, Select, Show, Table, Text, Time } from '../ui/parts';
 import { Filter, RangePicker, useRange } from '../ui/range';
+import { reasons } from './refused';
 
 type Request = Schemas['RequestView'];
 type Attempt = Schemas['AttemptView'];
@@ -129,15 +130,29 @@ function Rows({ rows, live = false }: { rows: Request[]; live?: boolean }) {
     <Table label="Exchanges" id={(r) => r.id} rows={rows} columns={[
       { head: 'Time', main: true, cell: (r) => <Link to={'/console/exchanges/' + r.id}><Time at={r.began} /></Link> },
       { head: 'Outcome', cell: (r) => <span className="together"><Badge>{r.outcome}</Badge> <span className="hint">{r.status}</span></span> },
-      { head: 'Model', cell: (r) => <>{r.model}{r.target && <div className="hint">{r.target}</div>}</> },
+      { head: 'Model', cell: (r) => <>{r.model}{r.target && <div className="hint">{r.target}</div>}{r.error?.refused && <div className="hint">{r.error.refused}: {r.error.code}</div>}</> },
       { head: 'Key', cell: (r) => <KeyOf request={r} name={name} /> },
-      { head: 'Fidelity', cell: (r) => (r.fidelity ? <Badge>{r.fidelity}</Badge> : '–') },
+      { head: 'Fidelity', cell: (r) => { const fidelity = fidelityOf(r); return fidelity ? <Badge>{fidelity}</Badge> : '–'; } },
       { head: 'Took', number: true, cell: (r) => <>{seconds(r.took_seconds)}{r.first_token_seconds !== undefined && <div className="hint">token {seconds(r.first_token_seconds)}</div>}</> },
       { head: 'Tokens', number: true, cell: (r) => (r.estimated ? '≈ ' : '') + compact(tokenSum(r.tokens)) },
       { head: 'Cost', number: true, cell: (r) => (r.cost === undefined ? 'not known' : dollars(r.cost)) },
       { head: 'Attempts', number: true, cell: (r) => r.attempts.length },
     ]} />
   );
+}
+
+// fidelityOf is the fidelity of a response that was sent, or of a request that was refused because of it. Rows of older
+// releases have one for errors too.
+const fidelityOf = (r: Request) => (r.fidelity === 'refused' || !(r.outcome === 'failed' && (r.status >= 400 || r.status === 0)) ? r.fidelity : undefined);
+
+// reasonOf says why a request was refused.
+function reasonOf({ error }: Request): string {
+  return error?.refused ? reasons[error.refused] : '';
+}
+
+// Told is the error as the client got it.
+function Told({ error }: { error: Schemas['RequestError'] }) {
+  return <>{error.message ?? <span className="hint">the error of the upstream, whose text is not stored</span>}{error.code && <> <code>{error.code}</code></>}</>;
 }
 
 function KeyOf({ request: { key, person }, name }: { request: Request; name: (id: string) => string }) {
@@ -171,7 +186,9 @@ export function ExchangePage({ id }: { id: string }) {
               <Facts rows={[
                 ['Id', <span key="id" className="copied"><code>{r.id}</code> <Copy text={r.id} label="Copy id" /></span>],
                 ['Time', <Time key="t" at={r.began} exact />],
-                ['Outcome', <span key="o"><Badge>{r.outcome}</Badge> {outcomes[r.outcome]}, status {r.status}</span>],
+                ['Outcome', <span key="o"><Badge>{r.outcome}</Badge> {r.error?.refused ? reasonOf(r) : outcomes[r.outcome]}, status {r.status}</span>],
+                ['The client was told', r.error && <Told key="e" error={r.error} />],
+                ['It would have passed with', r.error?.remedy],
                 ['Took', seconds(r.took_seconds) + (r.first_token_seconds === undefined ? '' : ', first token after ' + seconds(r.first_token_seconds))],
                 ['Model', r.model],
                 ['Served by', r.target],
@@ -205,11 +222,12 @@ function InLog({ id }: { id: string }) {
 }
 
 function Losses({ request: r }: { request: Request }) {
-  if (!r.fidelity) return <Empty title="Nothing was translated" />;
-  if (!r.losses?.length && r.fidelity === 'exact') return <p><Badge>exact</Badge> The target got the whole request, and the client the whole response.</p>;
+  const fidelity = fidelityOf(r);
+  if (!fidelity) return <Empty title={r.outcome === 'failed' ? 'The client got an error, not a response' : 'Nothing was translated'} />;
+  if (!r.losses?.length && fidelity === 'exact') return <p><Badge>exact</Badge> The target got the whole request, and the client the whole response.</p>;
   return (
     <>
-      <p><Badge>{r.fidelity}</Badge> {r.losses ? 'These fields of the request or response were not translated exactly:' : 'The ledger has no fields.'}</p>
+      <p><Badge>{fidelity}</Badge> {r.losses ? 'These fields of the request or response were not translated exactly:' : 'The ledger has no fields.'}</p>
       <ul className="lost" aria-label="Losses">
         {r.losses?.map((l, i) => <li key={i}><code>{l.path}</code> <span className="hint">{l.code}</span></li>)}
       </ul>
@@ -295,13 +313,19 @@ const classes = [['input', 'Input'], ['cache_read', 'Cache read'], ['cache_write
 function Arithmetic({ attempt: a, title }: { attempt: Attempt; title: string }) {
   const prices = a.prices;
   if (!prices) return null;
-  const lines = classes.filter(([key]) => a.tokens[key] > 0).map(([key, name]) => ({ name, tokens: a.tokens[key], price: prices[key], amount: BigInt(a.tokens[key]) * nanos(prices[key]) }));
+  // A part with a price of its own is not in the product of the tokens that include it.
+  const priced = (a.tokens.units ?? []).flatMap((u) => (prices.units ?? []).filter((p) => p.unit === u.unit).map((p) => ({ ...u, ...p })));
+  const own = (key: (typeof classes)[number][0]) => priced.filter((u) => u.within === key).reduce((rest, u) => Math.max(0, rest - u.amount), a.tokens[key]);
+  const lines = [
+    ...classes.filter(([key]) => own(key) > 0).map(([key, name]) => ({ name, product: count(own(key)) + ' tokens × $' + prices[key] + ' per million', amount: BigInt(own(key)) * nanos(prices[key]) })),
+    ...priced.map((u) => ({ name: u.label, product: count(u.amount) + ' × $' + u.price + ' per ' + u.per, amount: BigInt(u.amount) * nanos(u.price) * (u.per === 'piece' ? million : 1n) })),
+  ];
   const request = nanos(prices.request) * million;
   return (
     <details className="arithmetic">
       <summary>How the cost of {title} is computed</summary>
       <Table label={'Price of ' + title} id={(l) => l.name} rows={[
-        ...lines.map((l) => ({ name: l.name, product: count(l.tokens) + ' tokens × $' + l.price + ' per million', amount: '$' + exact(l.amount) })),
+        ...lines.map((l) => ({ ...l, amount: '$' + exact(l.amount) })),
         ...(request > 0n ? [{ name: 'Request', product: 'one', amount: '$' + exact(request) }] : []),
         { name: 'Sum', product: '', amount: a.cost === undefined ? 'not known' : '$' + a.cost },
       ]} columns={[
@@ -333,6 +357,7 @@ function Price({ request }: { request: Request }) {
       <Table label="Tokens and price" id={(_, i) => String(i)} rows={rows} columns={[
         { head: 'Attempt', main: true, cell: (r) => r.name },
         ...classes.map(([key, head]) => ({ head, number: true, cell: (r: (typeof rows)[number]) => count(r.tokens[key]) })),
+        ...unitsIn(rows.map((r) => r.tokens)).map((u) => ({ head: u.label, number: true, cell: (r: (typeof rows)[number]) => count(amountOf(r.tokens, u.unit)) })),
         { head: 'Cost', number: true, cell: (r) => (r.cost === undefined ? 'not known' : '$' + r.cost) },
         { head: 'Note', cell: (r) => <span className="hint">{r.note}</span> },
       ]} />

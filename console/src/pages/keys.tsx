@@ -8,6 +8,7 @@ import { count, dollars, money, nanos, toDollars } from '../ui/format';
 import { Badge, Button, Card, Confirm, Copy, Dialog, Empty, Facts, More, PageHead, Select, Show, Table, Text, Time, windowChoices, windowText } from '../ui/parts';
 import { useRange } from '../ui/range';
 import { BudgetForm, EditForm, LimitFields, limitChange, limitTexts, Used } from './limits';
+import { Refused } from './refused';
 
 type Key = Schemas['KeyView'];
 type Made = Schemas['KeyMade'];
@@ -178,6 +179,7 @@ export function KeyPage({ id }: { id: string }) {
                 )}
               </div>
               {can('get-usage') && !k.role && <KeyUsage k={k} />}
+              {can('list-refusals') && !k.role && <KeyRefused k={k} />}
               {can('list-requests') && !k.role && <p><Link to={'/console/exchanges?range=7d&key=' + k.id}>Exchanges of this key</Link></p>}
               {action === 'edit' && <EditKey k={k} close={close} />}
               {action === 'budget' && <KeyBudget k={k} close={close} />}
@@ -191,13 +193,18 @@ export function KeyPage({ id }: { id: string }) {
   );
 }
 
+// KeyRefused counts the refused requests of a key in the last 30 days.
+function KeyRefused({ k }: { k: Key }) {
+  return <Refused range={useRange('30d')} of={k.id} title="Refused requests in the last 30 days" />;
+}
+
 // KeyUsage draws the spend of a key in the last 30 days.
 function KeyUsage({ k }: { k: Key }) {
   const range = useRange('30d');
   const usage = useGet('/api/v1/usage', { query: { from: range.from, to: range.to, key: k.id, group: ['day', 'model'] } });
   const rows = usage.data?.sums;
   const times = useMemo(() => buckets(range.from, range.to, 'day'), [range.from, range.to]);
-  const series = useMemo(() => rows && seriesOf(rows, times, (s) => s.model ?? '', (s) => toDollars(nanos(s.cost))), [rows, times]);
+  const series = useMemo(() => rows && seriesOf(rows.filter((s) => s.requests > 0), times, (s) => s.model ?? '', (s) => toDollars(nanos(s.cost))), [rows, times]);
   return (
     <Card title="Spend per day (UTC) in the last 30 days" calls={[usage.call]} wide>
       <Show query={usage} what="its usage">

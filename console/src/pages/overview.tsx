@@ -8,6 +8,7 @@ import { ago, compact, count, dollars, money, nanos, seconds, toDollars, tokenSu
 import { Card, Empty, PageHead, Select, Show, Source, Table, Time } from '../ui/parts';
 import { RangePicker, useRange, type Range } from '../ui/range';
 import { TargetTable } from '../ui/targets';
+import { Refused } from './refused';
 import { Warnings } from './warnings';
 
 type Sum = Schemas['SumView'];
@@ -29,6 +30,7 @@ export function OverviewPage() {
           <Show query={targets} what="targets">{(d) => <TargetTable targets={d.targets} />}</Show>
         </Card>
       )}
+      {can('list-refusals') && <Refused range={range} title="Refused requests" />}
       {can('list-requests') && <Failures range={range} />}
     </>
   );
@@ -57,7 +59,7 @@ function Usage({ range }: { range: Range }) {
   const usage = useGet('/api/v1/usage', { query: { from: range.from, to: range.to, group: [range.group, what] } }, { every: 30_000 });
   const times = useMemo(() => buckets(range.from, range.to, range.group), [range.from, range.to, range.group]);
   const rows = usage.data?.sums;
-  const charts = useMemo(() => rows && chartsOf(rows, times, what), [rows, times, what]);
+  const charts = useMemo(() => rows && chartsOf(rows.filter((r) => r.requests > 0), times, what), [rows, times, what]);
   const per = range.group === 'hour' ? 'per hour' : 'per day (UTC)';
   return (
     <Show query={usage} what="usage">
@@ -104,7 +106,7 @@ function tilesOf(sum: Sum): Tile[] {
   const t = sum.tokens;
   return [
     ['Requests', count(sum.requests), sum.estimated ? count(sum.estimated) + ' with estimated tokens' : 'tokens as reported by providers'],
-    ['Errors', count(sum.errors), sum.requests ? share(sum.errors, sum.requests) + ' of the requests' + (sum.refused ? ', and ' + count(sum.refused) + ' refused' : '') : ''],
+    ['Errors', count(sum.errors), [sum.requests && share(sum.errors, sum.requests) + ' of the requests', sum.refused && count(sum.refused) + ' refused'].filter(Boolean).join(', and ')],
     ['First token', sum.first_token ? seconds(sum.first_token.p50) : '–', sum.first_token ? 'p95 ' + seconds(sum.first_token.p95) + ' of ' + count(sum.first_token.count) + ' streams' : 'no request was streamed'],
     ['Tokens', compact(tokenSum(t)), compact(t.input + t.cache_read + t.cache_write) + ' in, ' + compact(t.output + t.reasoning) + ' out'],
     ['Spend', dollars(sum.cost), sum.unpriced ? count(sum.unpriced) + ' requests without a known price' : 'every request has a price'],

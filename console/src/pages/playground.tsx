@@ -2,9 +2,9 @@ import { useQuery } from '@tanstack/react-query';
 import { memo, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from 'react';
 import { ApiError, call, fetchCall, send, type Schemas } from '../api/client';
 import { useGet, useModels } from '../api/hooks';
-import { callsOf, errorOf, EventReader, newAnswer, readBody, readEvent, type Answer, type Dialect } from '../playground/answers';
+import { callsOf, errorOf, EventReader, FrameReader, newAnswer, readBody, readEvent, type Answer, type Dialect } from '../playground/answers';
 import { build, dialects, readTools, titles, toolExample, type Image, type Input, type Request, type Settings, type ToolResult, type Turn } from '../playground/dialects';
-import { languages, snippet, type Language } from '../playground/snippets';
+import { languagesFor, snippet } from '../playground/snippets';
 import { Link, useParam } from '../router';
 import { useCan, useSession } from '../session';
 import { count, dollars, seconds } from '../ui/format';
@@ -158,12 +158,16 @@ async function runExchange(key: string, first: Exchange, signal: AbortSignal, re
   try {
     const response = await fetchCall(call('post', '/api/v1/keys/{key}/run', { path: { key }, body: { path: e.request.path, request: JSON.stringify(e.request.body) } }), signal);
     const h = response.headers;
-    e = { ...e, status: response.status, id: h.get('x-request-id') ?? h.get('request-id') ?? '', target: h.get('isogloss-target') ?? '', fidelity: h.get('isogloss-fidelity') ?? '' };
-    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
-    const events = /^text\/event-stream/.test(h.get('content-type') ?? '') ? new EventReader() : undefined;
+    e = { ...e, status: response.status, id: h.get('x-request-id') ?? h.get('request-id') ?? h.get('x-amzn-requestid') ?? '', target: h.get('isogloss-target') ?? '', fidelity: h.get('isogloss-fidelity') ?? '' };
+    const reader = response.body!.getReader();
+    const media = h.get('content-type') ?? '';
+    const frames = /^application\/vnd\.amazon\.eventstream/.test(media) ? new FrameReader() : undefined;
+    const events = frames || /^text\/event-stream/.test(media) ? new EventReader() : undefined;
+    const decoder = new TextDecoder();
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
-      e = { ...e, raw: e.raw + part.value };
-      for (const data of events?.read(part.value) ?? []) readEvent(e.dialect, answer, data);
+      const text = frames ? frames.read(part.value).map((data) => 'data: ' + data + '\n\n').join('') : decoder.decode(part.value, { stream: true });
+      e = { ...e, raw: e.raw + text };
+      for (const data of events?.read(text) ?? []) readEvent(e.dialect, answer, data);
       frame ||= requestAnimationFrame(show);
     }
     if (!response.ok) answer.error = errorText(e.raw) || response.statusText;
@@ -281,7 +285,7 @@ const ExchangeView = memo(function ExchangeView({ e }: { e: Exchange }) {
           {e.state === 'failed' && <div className="notice bad" role="alert"><p>{sentence(e.answer.error)}</p><p className="hint">The next request does not repeat this turn.</p></div>}
           {e.state === 'stopped' && <p className="hint">Stopped. The key pays for what the model has written.</p>}
         </div>
-        <Raw label={'Raw bytes of answer ' + (e.n + 1)} text={e.raw} />
+        <Raw label={'Raw bytes of answer ' + (e.n + 1)} text={e.raw} hint={e.dialect === 'converse' && e.raw.startsWith('data: ') ? 'The stream has binary frames. Each is shown as JSON, with the name of its event.' : undefined} />
       </div>
       <Accounting e={e} />
       <details className="source">
@@ -313,9 +317,10 @@ function Block({ title, kind, children }: { title: string; kind: string; childre
   return <div className={'block ' + kind}><p className="block-title">{title}</p><div className="block-text">{children}</div></div>;
 }
 
-function Raw({ label, text }: { label: string; text: string }) {
+function Raw({ label, text, hint }: { label: string; text: string; hint?: string }) {
   return (
     <div className="raw">
+      {hint && <p className="hint">{hint}</p>}
       <pre role="region" aria-label={label} tabIndex={0}>{text.length > mostRaw ? '…' + text.slice(-mostRaw) : text}</pre>
       {text.length > mostRaw && <p className="hint">The last {count(mostRaw)} of {count(text.length)} characters are shown.</p>}
     </div>
@@ -360,12 +365,14 @@ function Fidelity({ text }: { text: string }) {
 
 // SameAs shows the request as a program of the client port.
 function SameAs({ dialect, of, url, request }: { dialect: Dialect; of?: Dialect; url: string; request: Request }) {
-  const [language, setLanguage] = useState<string>('curl');
-  const text = useMemo(() => snippet(language as Language, of ?? dialect, url, request), [language, of, dialect, url, request]);
+  const [language, setLanguage] = useState('curl');
+  const choices = languagesFor(of ?? dialect, url);
+  const chosen = choices.find((l) => l === language) ?? 'curl';
+  const text = useMemo(() => snippet(chosen, of ?? dialect, url, request), [chosen, of, dialect, url, request]);
   return (
     <Card title="The same as a program" wide actions={<Copy text={text} />}>
-      <div className="filters"><Select label="Language" value={language} set={setLanguage} choices={languages} /></div>
-      <p className="hint">It sends {of ? 'the last request' : 'a first request'} to the client port. Set <code>ISOGLOSS_KEY</code> to the text of the key.</p>
+      <div className="filters"><Select label="Language" value={chosen} set={setLanguage} choices={choices} /></div>
+      <p className="hint">It sends {of ? 'the last request' : 'a first request'} to the client port. Set <code>ISOGLOSS_KEY</code> to the text of the key.{choices.length < 4 && ' AWS\'s SDKs send a key over HTTPS only, so this address has no program for them.'}</p>
       <Raw label="Program" text={text} />
     </Card>
   );

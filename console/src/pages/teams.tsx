@@ -6,8 +6,7 @@ import { useCan } from '../session';
 import { Badge, Button, Card, Confirm, Empty, More, PageHead, Show, Text, useSeen } from '../ui/parts';
 import { BudgetForm, EditForm, LimitFields, limitChange, limitTexts, Used } from './limits';
 
-type Org = Schemas['OrgView'];
-type Team = Schemas['TeamView'];
+type Tenant = Schemas['TenantView']; // an organisation, or a team of one
 type Body = Schemas['TenantBody'];
 type Change = Schemas['TenantChange'];
 type Budget = Schemas['BudgetBody'];
@@ -30,7 +29,7 @@ export function TeamsPage() {
   );
 }
 
-function OrgCard({ org }: { org: Org }) {
+function OrgCard({ org }: { org: Tenant }) {
   const can = useCan();
   const [creating, setCreating] = useState(false);
   const [ref, seen] = useSeen<HTMLDivElement>();
@@ -55,7 +54,7 @@ function OrgCard({ org }: { org: Org }) {
         <Show query={teams} what="teams">
           {() => all.length === 0
             ? <Empty title="It has no teams"><p>A team shares limits and a budget among its keys.</p></Empty>
-            : <><ul className="teams">{all.map((t) => <TeamItem key={t.id} team={t} />)}</ul><More query={teams} /></>}
+            : <><ul className="teams">{all.map((t) => <TeamItem key={t.id} org={org.id} team={t} />)}</ul><More query={teams} /></>}
         </Show>
       )}
       {creating && <Create title={'Create a team of ' + org.id} run={(body) => send('post', '/api/v1/orgs/{org}/teams', { path: { org: org.id }, body })} close={() => setCreating(false)} />}
@@ -63,9 +62,9 @@ function OrgCard({ org }: { org: Org }) {
   );
 }
 
-function TeamItem({ team }: { team: Team }) {
+function TeamItem({ org, team }: { org: string; team: Tenant }) {
   const can = useCan();
-  const at = { org: team.org, team: team.id };
+  const at = { org, team: team.id };
   const [ref, seen] = useSeen<HTMLLIElement>();
   const use = useGet('/api/v1/orgs/{org}/teams/{team}/limits', { path: at }, { every: 15_000, enabled: seen });
   return (
@@ -83,7 +82,7 @@ function TeamItem({ team }: { team: Team }) {
   );
 }
 
-type Actions = { tenant: Org | Team; what: string; change?: (body: Change) => Promise<unknown>; budget?: (body: Budget) => Promise<unknown> };
+type Actions = { tenant: Tenant; what: string; change?: (body: Change) => Promise<unknown>; budget?: (body: Budget) => Promise<unknown> };
 
 // TenantActions changes the limits or the budget of an organisation or a team, or blocks it.
 function TenantActions({ tenant, what, change, budget }: Actions) {
@@ -101,7 +100,7 @@ function TenantActions({ tenant, what, change, budget }: Actions) {
   );
 }
 
-type ActionProps<B> = { tenant: Org | Team; what: string; run: (body: B) => Promise<unknown>; close: () => void };
+type ActionProps<B> = { tenant: Tenant; what: string; run: (body: B) => Promise<unknown>; close: () => void };
 
 function Edit({ tenant, what, run, close }: ActionProps<Change>) {
   const [name, setName] = useState(tenant.name ?? '');

@@ -4,7 +4,7 @@ import { useGet, useKeyNames } from '../api/hooks';
 import { setParams, useLocation } from '../router';
 import { useCan } from '../session';
 import { buckets, Chart, seriesOf } from '../ui/chart';
-import { compact, count, dollars, money, nanos, toDollars, tokenSum } from '../ui/format';
+import { amountOf, compact, count, dollars, money, nanos, toDollars, tokenSum, unitsIn } from '../ui/format';
 import { Button, Card, Empty, PageHead, Select, Show, Table } from '../ui/parts';
 import { Filter, RangePicker, useRange } from '../ui/range';
 
@@ -21,6 +21,7 @@ const metrics = {
   spend: { label: 'spend', value: (s: Sum) => toDollars(nanos(s.cost)), format: money },
   requests: { label: 'requests', value: (s: Sum) => s.requests, format: compact },
   errors: { label: 'errors', value: (s: Sum) => s.errors, format: compact },
+  refused: { label: 'refused requests', value: (s: Sum) => s.refused, format: compact },
   tokens: { label: 'tokens', value: (s: Sum) => tokenSum(s.tokens), format: compact },
 };
 type Metric = keyof typeof metrics;
@@ -54,7 +55,7 @@ export function UsagePage() {
   const rows = over.data?.sums;
   const names = by.join();
   const series = useMemo(
-    () => rows && seriesOf(rows, times, (s) => names.split(',').map((d) => cell(s, d as Dimension)).join(' / '), metrics[metric].value),
+    () => rows && seriesOf(rows.filter((s) => s.requests > 0 || metric === 'refused' && s.refused > 0), times, (s) => names.split(',').map((d) => cell(s, d as Dimension)).join(' / '), metrics[metric].value),
     // The names of keys come later than the sums.
     [rows, times, names, metric, keyName(rows?.[0]?.key)], // eslint-disable-line
   );
@@ -88,9 +89,11 @@ export function UsagePage() {
                   ...by.map((d, i) => ({ head: titles[d].replace(/^./, (c) => c.toUpperCase()), main: i === 0, cell: (s: Sum) => cell(s, d) })),
                   { head: 'Requests', number: true, cell: (s) => count(s.requests) },
                   { head: 'Errors', number: true, cell: (s) => count(s.errors) },
+                  ...(table.some((s) => s.refused > 0) ? [{ head: 'Refused', number: true, cell: (s: Sum) => count(s.refused) }] : []),
                   { head: 'Input', number: true, cell: (s) => count(s.tokens.input) },
                   { head: 'Cached', number: true, cell: (s) => count(s.tokens.cache_read + s.tokens.cache_write) },
                   { head: 'Output', number: true, cell: (s) => count(s.tokens.output + s.tokens.reasoning) },
+                  ...unitsIn(table.map((s) => s.tokens)).map((u) => ({ head: u.label, number: true, cell: (s: Sum) => count(amountOf(s.tokens, u.unit)) })),
                   { head: 'Spend', number: true, cell: (s) => <span title={'$' + s.cost}>{dollars(s.cost)}</span> },
                   { head: 'Unpriced', number: true, cell: (s) => count(s.unpriced) },
                 ]} />
@@ -106,8 +109,9 @@ export function UsagePage() {
 
 // download writes the sums as CSV.
 function download(rows: Sum[], by: Dimension[], from: string, to: string) {
-  const head = [...by, 'requests', 'errors', 'refused', 'input', 'cache_read', 'cache_write', 'output', 'reasoning', 'cost', 'unpriced', 'estimated'];
-  const lines = rows.map((s) => [...by.map((d) => s[d] ?? ''), s.requests, s.errors, s.refused, s.tokens.input, s.tokens.cache_read, s.tokens.cache_write, s.tokens.output, s.tokens.reasoning, s.cost, s.unpriced, s.estimated]);
+  const units = unitsIn(rows.map((s) => s.tokens)).map((u) => u.unit);
+  const head = [...by, 'requests', 'errors', 'refused', 'input', 'cache_read', 'cache_write', 'output', 'reasoning', 'cost', 'unpriced', 'estimated', ...units];
+  const lines = rows.map((s) => [...by.map((d) => s[d] ?? ''), s.requests, s.errors, s.refused, s.tokens.input, s.tokens.cache_read, s.tokens.cache_write, s.tokens.output, s.tokens.reasoning, s.cost, s.unpriced, s.estimated, ...units.map((u) => amountOf(s.tokens, u))]);
   const url = URL.createObjectURL(new Blob([[head, ...lines].map((l) => l.map(csvCell).join(',')).join('\r\n') + '\r\n'], { type: 'text/csv' }));
   const link = document.createElement('a');
   link.href = url;

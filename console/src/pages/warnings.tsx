@@ -5,7 +5,7 @@ import { useGet } from '../api/hooks';
 import { Link } from '../router';
 import { ago, count, dollars, nanos, toDollars } from '../ui/format';
 import { Source, Time } from '../ui/parts';
-import { isWorking } from '../ui/targets';
+import { isWorking, recentOf } from '../ui/targets';
 
 type Target = Schemas['Target'];
 type Node = Schemas['NodeView'];
@@ -43,7 +43,7 @@ function useBudgets(): ReactNode[] {
   const uses = useQueries({
     queries: [
       ...orgs.filter((o) => limited(o.limits)).map((o) => call('get', '/api/v1/orgs/{org}/limits', { path: { org: o.id } })),
-      ...teams.filter((t) => limited(t.limits)).slice(0, checked).map((t) => call('get', '/api/v1/orgs/{org}/teams/{team}/limits', { path: { org: t.org, team: t.id } })),
+      ...teams.filter((t) => limited(t.limits)).slice(0, checked).map((t) => call('get', '/api/v1/orgs/{org}/teams/{team}/limits', { path: { org: t.org ?? '', team: t.id } })),
     ].map((c) => ({ queryKey: [c.path], queryFn: () => sendCall(c) as Promise<Use>, ...minute })),
   });
   return uses.flatMap((q) => (q.data ? ofBudget(q.data) : []));
@@ -67,7 +67,9 @@ function ofTargets(targets: Target[]): ReactNode[] {
   return [
     ...models.map((m) => <><strong>{modelLink(m)}</strong> has no target that gets requests: its requests fail. Add a fallback target, or repair one of its targets.</>),
     ...down.map((t) => <><strong>{t.target}</strong> {t.state}{t.until && <> until <Time at={t.until} /></>}{t.last_error && ': ' + t.last_error}.</>),
-    ...targets.filter((t) => isWorking(t.state) && t.failures_in_a_row > 0)
+    ...targets.filter((t) => t.state === 'degraded').map((t) => <><strong>{t.target}</strong> is degraded: {recentOf(t)} succeeded{t.last_error && ', the last error was ' + t.last_error}. It still gets requests.</>),
+    ...targets.filter((t) => t.state === 'failing' && t.failures_in_a_row === 0).map((t) => <><strong>{t.target}</strong> has answered no request since it was ejected{t.last_error && ': ' + t.last_error}.</>),
+    ...targets.filter((t) => isWorking(t.state) && t.state !== 'degraded' && t.failures_in_a_row > 0)
       .map((t) => <><strong>{t.target}</strong> failed {t.failures_in_a_row === 1 ? 'at its last request' : t.failures_in_a_row + ' times in a row'}{t.last_error && ': ' + t.last_error}.</>),
     ...targets.filter((t) => t.state === 'saturated').map((t) => <><strong>{t.target}</strong> is saturated: its engine reports a queue or a nearly full cache. Add workers, or lower the load.</>),
   ];

@@ -1,6 +1,6 @@
-// Answers of Chat, Responses, Messages and Gemini, read from a body or from the events of a stream.
+// Answers of Chat, Responses, Messages, Gemini and Converse, read from a body or from the events of a stream.
 
-export type Dialect = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini';
+export type Dialect = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini' | 'converse';
 
 // Block is a part of an answer. The text of a tool call is its arguments, as JSON.
 export type Block = { kind: 'text' | 'reasoning'; text: string } | { kind: 'tool'; id: string; name: string; text: string; at?: unknown };
@@ -35,6 +35,43 @@ export class EventReader {
       this.rest = this.rest.slice(end.index + end[0].length);
     }
     return found;
+  }
+}
+
+// FrameReader splits a stream of Converse, which has Amazon's binary frames, into events. Each is JSON with
+// the name of the event as its only member. Parts may end anywhere.
+export class FrameReader {
+  private rest = new Uint8Array();
+  private text = new TextDecoder();
+
+  read(part: Uint8Array): string[] {
+    const all = new Uint8Array(this.rest.length + part.length);
+    all.set(this.rest);
+    all.set(part, this.rest.length);
+    const found: string[] = [];
+    let at = 0;
+    for (;;) {
+      const prelude = all.length - at < 12 ? undefined : new DataView(all.buffer, at);
+      const length = prelude?.getUint32(0) ?? Infinity;
+      if (all.length - at < length) break;
+      const payload = at + 12 + prelude!.getUint32(4);
+      const name = this.nameOf(all.subarray(at + 12, payload));
+      found.push(`{${JSON.stringify(name)}:${this.text.decode(all.subarray(payload, at + length - 4)) || '{}'}}`);
+      at += Math.max(length, 16);
+    }
+    this.rest = all.slice(at);
+    return found;
+  }
+
+  // nameOf reads the name of an event from the headers of its frame, which are all texts.
+  private nameOf(headers: Uint8Array): string {
+    for (let at = 0; at < headers.length;) {
+      const value = at + 1 + headers[at]! + 3;
+      const end = value + headers[value - 2]! * 256 + headers[value - 1]!;
+      if (/^:(event|exception)-type$/.test(this.text.decode(headers.subarray(at + 1, value - 3)))) return this.text.decode(headers.subarray(value, end));
+      at = end;
+    }
+    return '';
   }
 }
 
@@ -189,6 +226,45 @@ function gemini(a: Answer, v: Any) {
   count(a, { input: u?.promptTokenCount, output: u?.candidatesTokenCount, cached: u?.cachedContentTokenCount, reasoning: u?.thoughtsTokenCount });
 }
 
+// showConverse shows the content blocks of Converse. The input of a call is a text until the call is complete.
+function showConverse(a: Answer) {
+  a.blocks = [];
+  for (const b of a.native as Any[]) {
+    const thought = b?.reasoningContent;
+    if (thought) add(a, 'reasoning', thought.reasoningText?.text ?? '(redacted)');
+    else if (b?.toolUse) a.blocks.push({ kind: 'tool', id: b.toolUse.toolUseId, name: b.toolUse.name, text: typeof b.toolUse.input === 'string' ? b.toolUse.input : JSON.stringify(b.toolUse.input) });
+    else add(a, 'text', b?.text);
+  }
+}
+
+function converseUsage(a: Answer, u: Any) {
+  count(a, { input: u?.inputTokens, output: u?.outputTokens, cached: u?.cacheReadInputTokens, 'written to cache': u?.cacheWriteInputTokens });
+}
+
+function converseDelta(b: Any, { text, toolUse, reasoningContent: r }: Any) {
+  if (text !== undefined) b.text = (b.text ?? '') + text;
+  if (toolUse && b.toolUse) b.toolUse.input += toolUse.input;
+  if (r?.redactedContent) b.reasoningContent = { redactedContent: r.redactedContent };
+  else if (r) {
+    const t = (b.reasoningContent ??= { reasoningText: { text: '' } }).reasoningText;
+    t.text += r.text ?? '';
+    if (r.signature) t.signature = r.signature;
+  }
+}
+
+function converseEvent(a: Answer, v: Any) {
+  const [name, e] = Object.entries<Any>(v)[0] ?? ['', {}];
+  const i = e.contentBlockIndex;
+  const b: Any = a.native[i];
+  if (name === 'contentBlockStart' && e.start?.toolUse) a.native[i] = { toolUse: { ...e.start.toolUse, input: '' } };
+  else if (name === 'contentBlockDelta') converseDelta((a.native[i] ??= {}), e.delta);
+  else if (name === 'contentBlockStop' && b?.toolUse) b.toolUse.input = argumentsOf(b.toolUse.input);
+  else if (name === 'messageStop') a.finish = e.stopReason ?? a.finish;
+  else if (name === 'metadata') converseUsage(a, e.usage);
+  else if (name.endsWith('Exception')) a.error = errorOf(e);
+  showConverse(a);
+}
+
 const events: Record<Dialect, (a: Answer, v: Any) => void> = {
   'openai-chat': chat,
   'openai-responses': (a, v) => {
@@ -211,6 +287,7 @@ const events: Record<Dialect, (a: Answer, v: Any) => void> = {
   },
   anthropic: messageEvent,
   gemini,
+  converse: converseEvent,
 };
 
 const bodies: Record<Dialect, (a: Answer, v: Any) => void> = {
@@ -223,4 +300,10 @@ const bodies: Record<Dialect, (a: Answer, v: Any) => void> = {
     showContent(a);
   },
   gemini,
+  converse: (a, v) => {
+    a.native = v.output?.message?.content ?? [];
+    a.finish = v.stopReason ?? '';
+    converseUsage(a, v.usage);
+    showConverse(a);
+  },
 };

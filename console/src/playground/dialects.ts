@@ -1,4 +1,4 @@
-// Requests of Chat, Responses, Messages and Gemini, from one form of a conversation.
+// Requests of Chat, Responses, Messages, Gemini and Converse, from one form of a conversation.
 import { callsOf, type Answer, type Dialect } from './answers';
 
 export type Image = { name: string; media: string; data: string }; // data: base64
@@ -15,7 +15,7 @@ export type Settings = { dialect: Dialect; model: string; stream: boolean; syste
 
 export type Request = { path: string; body: Record<string, unknown> };
 
-export const titles: Record<Dialect, string> = { 'openai-chat': 'Chat Completions', 'openai-responses': 'Responses', anthropic: 'Messages', gemini: 'Gemini' };
+export const titles: Record<Dialect, string> = { 'openai-chat': 'Chat Completions', 'openai-responses': 'Responses', anthropic: 'Messages', gemini: 'Gemini', converse: 'Converse' };
 export const dialects = Object.keys(titles) as Dialect[];
 
 const dataURL = (i: Image) => `data:${i.media};base64,${i.data}`;
@@ -79,6 +79,20 @@ const asks: Record<Dialect, { input: (i: Input) => unknown[]; answer: (a: Answer
       ],
     }],
   },
+  converse: {
+    input: (i) => [{
+      role: 'user',
+      content: 'results' in i ? i.results.map((r) => ({ toolResult: { toolUseId: r.id, content: [{ text: r.text }] } }))
+        : [...i.images.map((m) => ({ image: { format: m.media.replace('image/', ''), source: { bytes: m.data } } })), ...(i.text.trim() ? [{ text: i.text }] : [])],
+    }],
+    answer: (a, same) => [{
+      role: 'assistant',
+      content: same && a.native.length ? a.native : [
+        ...(textOf(a) ? [{ text: textOf(a) }] : []),
+        ...callsOf(a).map((c) => ({ toolUse: { toolUseId: c.id, name: c.name, input: argsOf(c.text) } })),
+      ],
+    }],
+  },
 };
 
 // build returns the request of an input after the turns of a conversation.
@@ -111,6 +125,12 @@ export function build(s: Settings, turns: Turn[], input: Input): Request {
         ...(system && { systemInstruction: { parts: [{ text: system }] } }), contents: list,
         ...(tools.length && { tools: [{ functionDeclarations: tools.map((t) => ({ name: t.name, description: t.description, parametersJsonSchema: parameters(t) })) }] }),
         generationConfig: { maxOutputTokens: maxTokens },
+      } };
+    case 'converse':
+      return { path: '/model/' + encodeURIComponent(model).replaceAll("'", '%27') + (stream ? '/converse-stream' : '/converse'), body: {
+        ...(system && { system: [{ text: system }] }), messages: list,
+        ...(tools.length && { toolConfig: { tools: tools.map((t) => ({ toolSpec: { name: t.name, description: t.description, inputSchema: { json: parameters(t) } } })) } }),
+        inferenceConfig: { maxTokens },
       } };
   }
 }

@@ -49,9 +49,19 @@ export function span(s: number): string {
   return s + ' seconds';
 }
 
-type Tokens = { input: number; cache_read: number; cache_write: number; output: number; reasoning: number };
+type Unit = { unit: string; label: string; within?: string; amount: number };
+type Tokens = { input: number; cache_read: number; cache_write: number; output: number; reasoning: number; units?: Unit[] };
 
 export const tokenSum = (t: Tokens) => t.input + t.cache_read + t.cache_write + t.output + t.reasoning;
+
+// unitsIn returns the units beside tokens that occur in a list.
+export function unitsIn(list: Tokens[]): Unit[] {
+  const all = new Map<string, Unit>();
+  for (const u of list.flatMap((t) => t.units ?? [])) all.set(u.unit, u);
+  return [...all.values()];
+}
+
+export const amountOf = (t: Tokens, unit: string) => t.units?.find((u) => u.unit === unit)?.amount ?? 0;
 
 // between returns the seconds between two times. Date has milliseconds only.
 export function between(from: string, to: string): number {

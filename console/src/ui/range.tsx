@@ -30,7 +30,8 @@ export function useRange(initial = '24h'): Range {
   }, [custom, length, initial, fromText, toText, minute]);
 }
 
-const local = (iso: string) => {
+// local is a time as a field of a form has it.
+export const local = (iso: string) => {
   const t = new Date(iso);
   return new Date(t.getTime() - t.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 };

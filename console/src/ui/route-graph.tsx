@@ -20,7 +20,7 @@ function useNarrow(): boolean {
 
 const cut = (text: string, most: number) => (text.length > most ? text.slice(0, most - 1) + '…' : text);
 
-const tone = (state: string) => (state === 'ready' ? 'good' : state === 'failing' || state === 'saturated' ? 'warn' : 'bad');
+const tone = (state: string) => (state === 'ready' ? 'good' : state === 'degraded' || state === 'failing' || state === 'saturated' ? 'warn' : 'bad');
 
 // share says how much of the requests a target gets by the policy.
 function share(m: Model, t: Target, i: number): string {

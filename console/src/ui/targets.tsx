@@ -5,16 +5,19 @@ import { Badge, Empty, Table, Time } from './parts';
 type Target = Schemas['Target'];
 
 // working has the states of a target that gets requests, with their colours.
-const working: Record<string, string> = { ready: 'good', failing: 'warn', saturated: 'warn' };
+const working: Record<string, string> = { ready: 'good', degraded: 'warn', failing: 'warn', saturated: 'warn' };
 
 // isWorking reports whether a target gets requests.
 export const isWorking = (state: string) => state in working;
 
 export const stateTone = (state: string) => working[state] ?? 'bad';
 
+// recentOf says how many recent requests succeeded; empty: there were none.
+export const recentOf = (t: { recent_requests?: number; recent_succeeded?: number }) => (t.recent_requests ? count(t.recent_succeeded ?? 0) + ' of ' + count(t.recent_requests) + ' in 15 min' : '');
+
 // TargetState shows the state of a target and until when it lasts.
-export function TargetState({ target: t }: { target: { state: string; until?: string } }) {
-  return <><Badge tone={stateTone(t.state)}>{t.state}</Badge>{t.until && <div className="hint">until <Time at={t.until} /></div>}</>;
+export function TargetState({ target: t }: { target: { state: string; until?: string; recent_requests?: number; recent_succeeded?: number } }) {
+  return <><Badge tone={stateTone(t.state)}>{t.state}</Badge>{t.state !== 'ready' && recentOf(t) && <div className="hint">{recentOf(t)}</div>}{t.until && <div className="hint">until <Time at={t.until} /></div>}</>;
 }
 
 // TargetTable lists targets with their health and load.

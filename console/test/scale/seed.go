@@ -61,13 +61,13 @@ func keyOf(i int) string  { return fmt.Sprintf("seeded%016d", i) }
 
 func seedTenants(ctx context.Context, s *store.Store, now time.Time) error {
 	for i := range orgs {
-		if err := s.CreateOrg(ctx, store.Org{ID: orgOf(i), Name: fmt.Sprint("Organisation ", i), Created: now}); err != nil {
+		if err := s.CreateTenant(ctx, store.Tenant{Org: orgOf(i), Name: fmt.Sprint("Organisation ", i), Created: now}); err != nil {
 			return err
 		}
 	}
 	for i := range orgs * teams {
-		t := store.Team{Org: orgOf(i), ID: teamOf(i), Name: fmt.Sprint("Team ", i), Created: now, Limit: quota.Limit{Budget: 1000 * usage.Dollar, Window: lastDays * 24 * time.Hour}}
-		if err := s.CreateTeam(ctx, t); err != nil {
+		t := store.Tenant{Org: orgOf(i), Team: teamOf(i), Name: fmt.Sprint("Team ", i), Created: now, Limit: quota.Limit{Budget: 1000 * usage.Dollar, Window: lastDays * 24 * time.Hour}}
+		if err := s.CreateTenant(ctx, t); err != nil {
 			return err
 		}
 	}

@@ -15,7 +15,7 @@ const auditLogName = "the audit log"
 
 type listAuditIn struct {
 	page
-	Org    string `query:"org" maxLength:"64" doc:"Only of this organisation."`
+	Org    string `query:"org" maxLength:"128" doc:"Only of this organisation."`
 	Actor  string `query:"actor" maxLength:"64" doc:"Only of this operator, by key id."`
 	Action string `query:"action" maxLength:"64" doc:"Only this operation, such as create-key."`
 }

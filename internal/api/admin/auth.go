@@ -79,7 +79,7 @@ func (s *server) protect(next http.Handler) http.Handler {
 // notFound answers requests that no route matches, without reading a body.
 func notFound(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Connection", "close") // the body is not read
+		openapi.CloseUnread(w, r)
 		if allowed := otherMethods(mux, r); len(allowed) > 0 {
 			w.Header().Set("Allow", strings.Join(allowed, ", "))
 			openapi.NewProblem(http.StatusMethodNotAllowed, "method_not_allowed", "this path supports %s; %s lists all paths", strings.Join(allowed, ", "), openapiPath).Write(w)

@@ -14,8 +14,8 @@ const keyStoreName = "the store of keys"
 
 type listKeysIn struct {
 	page
-	Org  string `query:"org" maxLength:"64" doc:"Only of this organisation."`
-	Team string `query:"team" maxLength:"64" doc:"Only of this team; needs org."`
+	Org  string `query:"org" maxLength:"128" doc:"Only of this organisation."`
+	Team string `query:"team" maxLength:"128" doc:"Only of this team; needs org."`
 }
 
 type keyList struct {
@@ -143,8 +143,6 @@ func (s *server) checkOwner(ctx context.Context, c *call, r *access.Record) erro
 	switch {
 	case !c.canChange(*r):
 		return forbidden("owner_only", "only an owner may create operators' keys; leave role out for a client's key")
-	case r.Role != "" && r.Team != "":
-		return invalid("body.team", "an operator's key belongs to no team; leave team out, or leave role out for a client's key")
 	case above && org != "":
 		return invalid("body.org", "owners and admins have no organisation; leave org out, or choose another role")
 	case org == "" && r.Role == "":
@@ -155,11 +153,11 @@ func (s *server) checkOwner(ctx context.Context, c *call, r *access.Record) erro
 		return nil
 	}
 	r.Org = org
-	if _, err := s.org(ctx, c, org); err != nil {
+	if _, err := s.tenant(ctx, c, org, ""); err != nil {
 		return err
 	}
 	if r.Team != "" {
-		_, err = s.team(ctx, c, org, r.Team)
+		_, err = s.tenant(ctx, c, org, r.Team)
 	}
 	return err
 }

@@ -73,8 +73,8 @@ func state(r access.Record, now time.Time) string {
 // keyBody describes a new key.
 type keyBody struct {
 	Name        string        `json:"name" minLength:"1" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" doc:"Name for operators."`
-	Org         string        `json:"org,omitempty" maxLength:"64" pattern:"^[a-z0-9][a-z0-9._-]*$" doc:"Default: the one that the operator is bound to. An operator's key without one is not bound."`
-	Team        string        `json:"team,omitempty" maxLength:"64" pattern:"^[a-z0-9][a-z0-9._-]*$"`
+	Org         string        `json:"org,omitempty" maxLength:"128" pattern:"^[^/\\x00-\\x1f\\x7f]*[^./\\x00-\\x1f\\x7f][^/\\x00-\\x1f\\x7f]*$" doc:"Default: the one that the operator is bound to. An operator's key without one is not bound."`
+	Team        string        `json:"team,omitempty" maxLength:"128" pattern:"^[^/\\x00-\\x1f\\x7f]*[^./\\x00-\\x1f\\x7f][^/\\x00-\\x1f\\x7f]*$"`
 	Role        string        `json:"role,omitempty" enum:"owner,admin,billing,auditor,key-manager" doc:"Creates an operator's key, which only owners may. Absent: a client's key."`
 	Expires     string        `json:"expires,omitempty" maxLength:"40" doc:"RFC 3339 time, or never. Default: never for clients, 90 days for operators."`
 	Models      []string      `json:"models,omitempty" maxItems:"1000" doc:"Model names; a name that ends in * is a prefix. Empty allows none."`
@@ -86,13 +86,14 @@ type keyBody struct {
 
 // keyChange describes a change of a key. Absent members stay as they are.
 type keyChange struct {
-	Name        *string       `json:"name,omitempty" minLength:"1" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$"`
-	Expires     *string       `json:"expires,omitempty" maxLength:"40" doc:"RFC 3339 time, or never."`
-	Models      *[]string     `json:"models,omitempty" maxItems:"1000"`
-	Endpoints   *[]string     `json:"endpoints,omitempty" maxItems:"100"`
-	Networks    *[]string     `json:"networks,omitempty" maxItems:"100"`
-	Criticality *string       `json:"criticality,omitempty" enum:"critical,normal,sheddable"`
-	Limits      *limitsChange `json:"limits,omitempty"`
+	Name        *string       `json:"name,omitzero" minLength:"1" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$"`
+	Team        *string       `json:"team,omitzero" maxLength:"128" pattern:"^[^/\\x00-\\x1f\\x7f]*$" doc:"Team of its organisation, which must exist. Empty: none."`
+	Expires     *string       `json:"expires,omitzero" maxLength:"40" doc:"RFC 3339 time, or never."`
+	Models      *[]string     `json:"models,omitzero" maxItems:"1000"`
+	Endpoints   *[]string     `json:"endpoints,omitzero" maxItems:"100"`
+	Networks    *[]string     `json:"networks,omitzero" maxItems:"100"`
+	Criticality *string       `json:"criticality,omitzero" enum:"critical,normal,sheddable"`
+	Limits      *limitsChange `json:"limits,omitzero"`
 }
 
 // operatorTTL is how long an operator's key is valid by default.
@@ -101,12 +102,12 @@ const operatorTTL = 90 * 24 * time.Hour
 // record returns the key that the body describes, without id and secret.
 func (b *keyBody) record(now time.Time) (access.Record, error) {
 	r := access.Record{
-		Name: b.Name, Org: b.Org, Team: b.Team, Role: access.Role(b.Role), Created: now, Criticality: b.Criticality,
+		Name: b.Name, Org: b.Org, Role: access.Role(b.Role), Created: now, Criticality: b.Criticality,
 	}
 	if r.Role != "" && b.Expires == "" {
 		r.Expires = now.Add(operatorTTL)
 	}
-	c := keyChange{Models: &b.Models, Endpoints: &b.Endpoints, Networks: &b.Networks, Limits: b.Limits}
+	c := keyChange{Team: &b.Team, Models: &b.Models, Endpoints: &b.Endpoints, Networks: &b.Networks, Limits: b.Limits}
 	if b.Expires != "" {
 		c.Expires = &b.Expires
 	}
@@ -117,6 +118,10 @@ func (b *keyBody) record(now time.Time) (access.Record, error) {
 func (c *keyChange) apply(r *access.Record, now time.Time) error {
 	set(&r.Name, c.Name)
 	set(&r.Criticality, c.Criticality)
+	if c.Team != nil && *c.Team != "" && r.Role != "" {
+		return invalid("body.team", "an operator's key belongs to no team; leave team out, or leave role out for a client's key")
+	}
+	set(&r.Team, c.Team)
 	if c.Expires != nil {
 		at, err := expiry(*c.Expires, now)
 		if err != nil {

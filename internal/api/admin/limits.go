@@ -38,12 +38,12 @@ func viewLimits(l quota.Limit) limits {
 
 // limitsChange describes a change of limits. Absent members stay as they are.
 type limitsChange struct {
-	Requests    *int64        `json:"requests_per_minute,omitempty" minimum:"0" maximum:"1000000000" doc:"Requests per minute. 0: no limit."`
-	Tokens      *int64        `json:"tokens_per_minute,omitempty" minimum:"0" maximum:"1000000000000" doc:"Tokens of all classes per minute. 0: no limit."`
-	Concurrency *int64        `json:"concurrency,omitempty" minimum:"0" maximum:"1000000" doc:"Open requests, on all nodes together. 0: no limit."`
-	Budget      *string       `json:"budget,omitempty" maxLength:"20" pattern:"^[0-9]+([.][0-9]{1,9})?$" doc:"Dollars per window, as an exact decimal. 0: no limit."`
-	Window      *int64        `json:"window_seconds,omitempty" minimum:"0" maximum:"316224000" doc:"The budget's window. 0: all time."`
-	Budgets     *[]budgetBody `json:"budgets,omitempty" maxItems:"4" doc:"All budgets, instead of budget and window_seconds, which change only the first."`
+	Requests    *int64        `json:"requests_per_minute,omitzero" minimum:"0" maximum:"1000000000" doc:"Requests per minute. 0: no limit."`
+	Tokens      *int64        `json:"tokens_per_minute,omitzero" minimum:"0" maximum:"1000000000000" doc:"Tokens of all classes per minute. 0: no limit."`
+	Concurrency *int64        `json:"concurrency,omitzero" minimum:"0" maximum:"1000000" doc:"Open requests, on all nodes together. 0: no limit."`
+	Budget      *string       `json:"budget,omitzero" maxLength:"20" pattern:"^[0-9]+([.][0-9]{1,9})?$" doc:"Dollars per window, as an exact decimal. 0: no limit."`
+	Window      *int64        `json:"window_seconds,omitzero" minimum:"0" maximum:"316224000" doc:"The budget's window. 0: all time."`
+	Budgets     *[]budgetBody `json:"budgets,omitzero" maxItems:"4" doc:"All budgets, instead of budget and window_seconds, which change only the first."`
 }
 
 // permit returns a problem if the change sets a budget and the operator may not do that.
@@ -123,9 +123,9 @@ type budgetBody struct {
 
 // budgetsBody sets the first budget, or all.
 type budgetsBody struct {
-	Budget  *string       `json:"budget,omitempty" maxLength:"20" pattern:"^[0-9]+([.][0-9]{1,9})?$" doc:"Dollars per window, as an exact decimal. 0: no limit."`
-	Window  *int64        `json:"window_seconds,omitempty" minimum:"0" maximum:"316224000" doc:"The budget's window. 0: all time. Required with budget."`
-	Budgets *[]budgetBody `json:"budgets,omitempty" maxItems:"4" doc:"All budgets, instead of budget and window_seconds, which change only the first."`
+	Budget  *string       `json:"budget,omitzero" maxLength:"20" pattern:"^[0-9]+([.][0-9]{1,9})?$" doc:"Dollars per window, as an exact decimal. 0: no limit."`
+	Window  *int64        `json:"window_seconds,omitzero" minimum:"0" maximum:"316224000" doc:"The budget's window. 0: all time. Required with budget."`
+	Budgets *[]budgetBody `json:"budgets,omitzero" maxItems:"4" doc:"All budgets, instead of budget and window_seconds, which change only the first."`
 }
 
 func (b budgetsBody) apply(l *quota.Limit) error {

@@ -62,7 +62,7 @@ func TestStoreUnavailable(t *testing.T) {
 	w.must(server.Start())
 	testrig.Eventually(t, "the store comes back", func() bool { return w.send(owner, "GET", "/api/v1/keys", "").status == 200 })
 	testrig.Eventually(t, "the key is known", func() bool { return w.send(stranger, "GET", "/api/v1/whoami", "").status == 200 })
-	read[orgView](t, w.send(owner, "POST", "/api/v1/orgs", `{"id":"c"}`), http.StatusCreated)
+	read[tenantView](t, w.send(owner, "POST", "/api/v1/orgs", `{"id":"c"}`), http.StatusCreated)
 	if v := read[verdictView](t, w.send(owner, "GET", "/api/v1/audit/verify", ""), 200); !v.Whole {
 		t.Errorf("%+v", v)
 	}

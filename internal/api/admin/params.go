@@ -11,13 +11,13 @@ type page struct {
 
 // orgPath identifies an organisation.
 type orgPath struct {
-	Org string `path:"org" maxLength:"64" pattern:"^[a-z0-9][a-z0-9._-]*$" doc:"The organisation."`
+	Org string `path:"org" maxLength:"128" pattern:"^[^/\\x00-\\x1f\\x7f]*[^./\\x00-\\x1f\\x7f][^/\\x00-\\x1f\\x7f]*$" doc:"The organisation."`
 }
 
-// teamPath identifies a team.
-type teamPath struct {
+// tenantPath identifies an organisation or, in a route that has it, a team.
+type tenantPath struct {
 	orgPath
-	Team string `path:"team" maxLength:"64" pattern:"^[a-z0-9][a-z0-9._-]*$" doc:"The team."`
+	Team string `path:"team" maxLength:"128" pattern:"^[^/\\x00-\\x1f\\x7f]*[^./\\x00-\\x1f\\x7f][^/\\x00-\\x1f\\x7f]*$" doc:"The team."`
 }
 
 // keyPath identifies a key, or the account of a person.

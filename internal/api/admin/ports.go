@@ -17,14 +17,13 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Options are the dependencies of the API. A *store.Store implements Keys, Orgs, Teams, Ledger,
+// Options are the dependencies of the API. A *store.Store implements Keys, Tenants, Ledger,
 // Audit and Nodes.
 type Options struct {
 	Operators Operators
 	Peppers   access.Peppers
 	Keys      Keys
-	Orgs      Orgs
-	Teams     Teams
+	Tenants   Tenants
 	Ledger    Ledger
 	Audit     Audit
 	Targets   Targets
@@ -60,26 +59,21 @@ type Keys interface {
 	RotateKey(ctx context.Context, id string, next access.Digest, oldUntil time.Time) (access.Record, error)
 }
 
-// Orgs stores organisations.
-type Orgs interface {
-	Org(ctx context.Context, id string) (store.Org, error)
-	Orgs(ctx context.Context, after string, limit int) ([]store.Org, error)
-	CreateOrg(ctx context.Context, o store.Org) error
-	UpdateOrg(ctx context.Context, id string, edit func(*store.Org) error) (store.Org, error)
-}
-
-// Teams stores teams.
-type Teams interface {
-	Team(ctx context.Context, org, id string) (store.Team, error)
-	Teams(ctx context.Context, org, after string, limit int) ([]store.Team, error)
-	CreateTeam(ctx context.Context, t store.Team) error
-	UpdateTeam(ctx context.Context, org, id string, edit func(*store.Team) error) (store.Team, error)
+// Tenants stores organisations and teams. A team is named by its organisation and its id, an organisation
+// without a team.
+type Tenants interface {
+	Tenant(ctx context.Context, org, team string) (store.Tenant, error)
+	Orgs(ctx context.Context, after string, limit int) ([]store.Tenant, error)
+	Teams(ctx context.Context, org, after string, limit int) ([]store.Tenant, error)
+	CreateTenant(ctx context.Context, t store.Tenant) error
+	UpdateTenant(ctx context.Context, org, team string, edit func(*store.Tenant) error) (store.Tenant, error)
 }
 
 // Ledger stores a row for every request.
 type Ledger interface {
 	Usage(ctx context.Context, q store.UsageQuery) ([]store.Sum, error)
 	Rows(ctx context.Context, q store.RowQuery) ([]usage.Row, error)
+	Refusals(ctx context.Context, q store.RefusalQuery) ([]store.Refused, error)
 }
 
 // Audit stores the operators' actions.

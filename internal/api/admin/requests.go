@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/api/amounts"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
@@ -43,35 +44,43 @@ type requestList struct {
 
 // requestView is a row of the ledger.
 type requestView struct {
-	ID        string        `json:"id"`
-	Node      string        `json:"node"`
-	Key       string        `json:"key,omitempty"`
-	Team      string        `json:"team,omitempty"`
-	Org       string        `json:"org,omitempty"`
-	Began     time.Time     `json:"began"`
-	Took      float64       `json:"took_seconds"`
-	Endpoint  string        `json:"endpoint"`
-	Dialect   string        `json:"dialect"`
-	Model     string        `json:"model"`
-	Target    string        `json:"target,omitempty"`
-	Stream    bool          `json:"stream"`
-	Status    int           `json:"status"`
-	Outcome   string        `json:"outcome" enum:"answered,left,failed,refused,lost,cached,queued"`
-	Tokens    tokens        `json:"tokens" doc:"Tokens that the client is charged for."`
-	Estimated bool          `json:"estimated,omitzero" doc:"The provider did not report usage; the gateway estimated it."`
-	Cost      string        `json:"cost,omitempty" doc:"Dollars. Absent: not known."`
-	User      string        `json:"user,omitempty" doc:"End user that the client named."`
-	Tags      []tagView     `json:"tags,omitempty" doc:"Tags that the client sent."`
-	Person    *personView   `json:"person,omitempty" doc:"Whose account the key is. Absent: it is nobody's."`
-	UserAgent string        `json:"user_agent,omitempty"`
-	Trace     string        `json:"trace,omitempty" doc:"Id of the trace, if it was recorded."`
-	Fidelity  string        `json:"fidelity,omitempty" doc:"First word of the Isogloss-Fidelity header: exact, approximated, dropped or refused."`
-	Losses    []requestLoss `json:"losses,omitempty" doc:"What was not translated exactly."`
-	MoreLoss  int           `json:"losses_left_out,omitzero" doc:"Number of further losses."`
-	Queue     float64       `json:"queue_seconds,omitzero" doc:"From began until the first attempt was sent."`
-	FirstByte float64       `json:"first_byte_seconds,omitzero" doc:"From began until the headers of the response arrived."`
-	Token     float64       `json:"first_token_seconds,omitzero" doc:"From began until the first content of a stream was sent."`
-	Attempts  []attemptView `json:"attempts"`
+	ID        string         `json:"id"`
+	Node      string         `json:"node"`
+	Key       string         `json:"key,omitempty"`
+	Team      string         `json:"team,omitempty"`
+	Org       string         `json:"org,omitempty"`
+	Began     time.Time      `json:"began"`
+	Took      float64        `json:"took_seconds"`
+	Endpoint  string         `json:"endpoint"`
+	Dialect   string         `json:"dialect"`
+	Model     string         `json:"model"`
+	Target    string         `json:"target,omitempty"`
+	Stream    bool           `json:"stream"`
+	Status    int            `json:"status"`
+	Outcome   string         `json:"outcome" enum:"answered,left,failed,refused,lost,cached,queued"`
+	Tokens    amounts.Tokens `json:"tokens" doc:"Tokens that the client is charged for."`
+	Estimated bool           `json:"estimated,omitzero" doc:"The provider did not report usage; the gateway estimated it."`
+	Cost      string         `json:"cost,omitempty" doc:"Dollars. Absent: not known."`
+	User      string         `json:"user,omitempty" doc:"End user that the client named."`
+	Tags      []tagView      `json:"tags,omitempty" doc:"Tags that the client sent."`
+	Person    *personView    `json:"person,omitempty" doc:"Whose account the key is. Absent: it is nobody's."`
+	UserAgent string         `json:"user_agent,omitempty"`
+	Trace     string         `json:"trace,omitempty" doc:"Id of the trace, if it was recorded."`
+	Fidelity  string         `json:"fidelity,omitempty" doc:"First word of the Isogloss-Fidelity header: exact, approximated, dropped or refused."`
+	Losses    []requestLoss  `json:"losses,omitempty" doc:"What was not translated exactly."`
+	MoreLoss  int            `json:"losses_left_out,omitzero" doc:"Number of further losses."`
+	Queue     float64        `json:"queue_seconds,omitzero" doc:"From began until the first attempt was sent."`
+	FirstByte float64        `json:"first_byte_seconds,omitzero" doc:"From began until the headers of the response arrived."`
+	Token     float64        `json:"first_token_seconds,omitzero" doc:"From began until the first content of a stream was sent."`
+	Attempts  []attemptView  `json:"attempts"`
+	Error     *requestError  `json:"error,omitempty" doc:"The error that the client got. Absent: none, or it is not known."`
+}
+
+type requestError struct {
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty" doc:"Its text. Absent: it may quote the request or the response, and is not stored."`
+	Reason  string `json:"refused,omitempty" enum:"limit,budget,access,key,overload,fidelity,target" doc:"Why the gateway refused the request. Absent: it did not."`
+	Remedy  string `json:"remedy,omitempty" doc:"What would have let a refused request pass."`
 }
 
 type personView struct {
@@ -90,48 +99,38 @@ type tagView struct {
 }
 
 type attemptView struct {
-	Target  string    `json:"target"`
-	Began   time.Time `json:"began"`
-	Took    float64   `json:"took_seconds"`
-	Status  int       `json:"status,omitzero" doc:"Status of the upstream response. Absent: there was none."`
-	Fault   string    `json:"fault,omitempty"`
-	Tokens  tokens    `json:"tokens"`
-	Cost    string    `json:"cost,omitempty" doc:"Cost for the operator, in dollars. Absent: not known."`
-	Charged bool      `json:"charged" doc:"Its usage is charged to the client."`
+	Target  string         `json:"target"`
+	Began   time.Time      `json:"began"`
+	Took    float64        `json:"took_seconds"`
+	Status  int            `json:"status,omitzero" doc:"Status of the upstream response. Absent: there was none."`
+	Fault   string         `json:"fault,omitempty"`
+	Tokens  amounts.Tokens `json:"tokens"`
+	Cost    string         `json:"cost,omitempty" doc:"Cost for the operator, in dollars. Absent: not known."`
+	Charged bool           `json:"charged" doc:"Its usage is charged to the client."`
 
-	Connect   float64     `json:"connect_seconds,omitzero" doc:"Time of a new connection. Absent: an open one was used."`
-	FirstByte float64     `json:"first_byte_seconds,omitzero" doc:"From its began until the headers of the response arrived."`
-	Token     float64     `json:"first_token_seconds,omitzero" doc:"From its began until the first content of a stream was sent."`
-	Prices    *pricesView `json:"prices,omitempty" doc:"With which cost was computed. Absent: not known, or free."`
-}
-
-type pricesView struct {
-	Input      string `json:"input" doc:"Dollars for a million tokens, like the others."`
-	CacheRead  string `json:"cache_read"`
-	CacheWrite string `json:"cache_write"`
-	Output     string `json:"output"`
-	Reasoning  string `json:"reasoning"`
-	Request    string `json:"request" doc:"Dollars for the request."`
+	Connect   float64             `json:"connect_seconds,omitzero" doc:"Time of a new connection. Absent: an open one was used."`
+	FirstByte float64             `json:"first_byte_seconds,omitzero" doc:"From its began until the headers of the response arrived."`
+	Token     float64             `json:"first_token_seconds,omitzero" doc:"From its began until the first content of a stream was sent."`
+	Prices    *amounts.PricesView `json:"prices,omitempty" doc:"With which cost was computed. Absent: not known, or free."`
 }
 
 func viewAttempt(a *usage.Attempt) attemptView {
-	v := attemptView{Target: a.Target, Began: a.Began, Took: a.Took.Seconds(), Status: a.Status, Fault: a.Fault, Tokens: viewTokens(a.Usage), Cost: price(a.Cost), Charged: a.Charged,
-		Connect: a.Connect.Seconds(), FirstByte: a.FirstByte.Seconds(), Token: a.FirstToken.Seconds()}
-	if p := a.Rates; p != (usage.Rates{}) {
-		v.Prices = &pricesView{p.Input.String(), p.CacheRead.String(), p.CacheWrite.String(), p.Output.String(), p.Reasoning.String(), p.Request.Decimal()}
-	}
-	return v
+	return attemptView{Target: a.Target, Began: a.Began, Took: a.Took.Seconds(), Status: a.Status, Fault: a.Fault, Tokens: amounts.TokensOf(a.Usage), Cost: price(a.Cost), Charged: a.Charged,
+		Connect: a.Connect.Seconds(), FirstByte: a.FirstByte.Seconds(), Token: a.FirstToken.Seconds(), Prices: amounts.PricesOf(&a.Rates)}
 }
 
 func viewRequest(r usage.Row) requestView {
 	v := requestView{
 		ID: r.ID, Node: r.Node, Key: r.Key, Team: r.Team, Org: r.Org, Began: r.Began, Took: r.Took.Seconds(),
 		Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Target: r.Target, Stream: r.Stream, Status: r.Status,
-		Outcome: string(r.Outcome), Tokens: viewTokens(r.Usage), Estimated: r.Estimated, Cost: price(r.Cost), User: r.User, UserAgent: r.Agent, Trace: r.Trace,
+		Outcome: string(r.Outcome), Tokens: amounts.TokensOf(r.Usage), Estimated: r.Estimated, Cost: price(r.Cost), User: r.User, UserAgent: r.Agent, Trace: r.Trace,
 		Fidelity: r.Fidelity, MoreLoss: r.MoreLosses, Queue: r.Queue.Seconds(), FirstByte: r.FirstByte.Seconds(), Token: r.FirstToken.Seconds(),
 	}
 	if r.Person != "" {
 		v.Person = &personView{r.Key, r.Person}
+	}
+	if t := r.Told; t != (usage.Told{}) {
+		v.Error = &requestError{t.Code, t.Message, string(t.Reason), t.Remedy}
 	}
 	for _, l := range r.Losses {
 		v.Losses = append(v.Losses, requestLoss(l))

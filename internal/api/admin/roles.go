@@ -71,6 +71,7 @@ var rules = map[string]rule{
 
 	"get-usage":     {usageRoles, orgScope},
 	"list-requests": {usageRoles, orgScope},
+	"list-refusals": {usageRoles, orgScope},
 	"get-request":   {usageRoles, orgScope},
 
 	"list-targets":  {auditRoles, gatewayScope},
@@ -83,6 +84,13 @@ var rules = map[string]rule{
 	"translate":     {allRoles, noScope},
 	"list-audit":    {auditRoles, orgScope},
 	"verify-audit":  {auditRoles, gatewayScope},
+}
+
+// LocalOwner returns the operator of requests over the socket for commands on the gateway's machine: an owner,
+// in the audit log as local: and the user id. Only the gateway's user and root can open the socket, and both
+// can also read the store and the pepper.
+func LocalOwner(uid string) access.Record {
+	return access.Record{ID: "local:" + uid, Role: access.Owner}
 }
 
 // boundTo returns the organisation that an operator is bound to, empty if none. Owners

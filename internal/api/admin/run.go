@@ -34,7 +34,7 @@ type runBody struct {
 
 func (s *server) runRoute() route {
 	rt := route{Operation: openapi.ForMedia[runIn]("run-request", http.MethodPost, prefix+"/keys/{key}/run",
-		"Run a request as a key, which pays for it; the response is that of the client port", "application/json", "text/event-stream")}
+		"Run a request as a key, which pays for it; the response is that of the client port", "application/json", "text/event-stream", "application/vnd.amazon.eventstream")}
 	rt.MaxBody, rt.raw = maxRunBody, s.runRequest
 	return rt
 }

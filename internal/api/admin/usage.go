@@ -7,33 +7,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/api/amounts"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
-	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 // ledgerName names the ledger in error messages.
 const ledgerName = "the store of the ledger"
 
-// tokens counts tokens in disjoint classes.
-type tokens struct {
-	Input      int64 `json:"input"`
-	CacheRead  int64 `json:"cache_read"`
-	CacheWrite int64 `json:"cache_write"`
-	Output     int64 `json:"output"`
-	Reasoning  int64 `json:"reasoning"`
-}
-
-func viewTokens(u llm.Usage) tokens {
-	return tokens{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning}
-}
-
 // filter selects requests.
 type filter struct {
 	From   time.Time `query:"from" doc:"Start, as RFC 3339 time. Default: 30 days before to."`
 	To     time.Time `query:"to" doc:"End, exclusive. Default: now."`
-	Org    string    `query:"org" maxLength:"64" doc:"Only of this organisation."`
-	Team   string    `query:"team" maxLength:"64" doc:"Only of this team; needs org."`
+	Org    string    `query:"org" maxLength:"128" doc:"Only of this organisation."`
+	Team   string    `query:"team" maxLength:"128" doc:"Only of this team; needs org."`
 	Key    string    `query:"key" maxLength:"64" doc:"Only of this key."`
 	Model  string    `query:"model" maxLength:"200" doc:"Only for this model."`
 	Target string    `query:"target" maxLength:"200" doc:"Only those served by this target."`
@@ -91,22 +78,22 @@ type usageView struct {
 }
 
 type sumView struct {
-	Start     time.Time `json:"start,omitzero" doc:"Start of the hour or day, if grouped by it."`
-	Org       string    `json:"org,omitempty"`
-	Team      string    `json:"team,omitempty"`
-	Key       string    `json:"key,omitempty"`
-	Model     string    `json:"model,omitempty"`
-	Target    string    `json:"target,omitempty"`
-	User      string    `json:"user,omitempty" doc:"End user, if grouped by it. Absent: requests without one. Those beyond the first 1,000 of a day are other."`
-	Tag       string    `json:"tag,omitempty" doc:"Value of the tag, if grouped by one. Absent: requests without it. Those beyond the first 1,000 of a day are other."`
-	Requests  int64     `json:"requests"`
-	Tokens    tokens    `json:"tokens"`
-	Cost      string    `json:"cost" doc:"Dollars, as an exact decimal."`
-	Unpriced  int64     `json:"unpriced" doc:"Requests without a known cost, which cost does not include."`
-	Estimated int64     `json:"estimated" doc:"Requests whose tokens are estimated, because the provider did not report usage."`
-	Errors    int64     `json:"errors" doc:"Requests that failed, or were lost because a gateway died."`
-	Refused   int64     `json:"refused" doc:"Requests that the gateway refused."`
-	First     tokenTime `json:"first_token,omitzero" doc:"Times to the first token of streams. Absent: there were none."`
+	Start     time.Time      `json:"start,omitzero" doc:"Start of the hour or day, if grouped by it."`
+	Org       string         `json:"org,omitempty"`
+	Team      string         `json:"team,omitempty"`
+	Key       string         `json:"key,omitempty"`
+	Model     string         `json:"model,omitempty"`
+	Target    string         `json:"target,omitempty"`
+	User      string         `json:"user,omitempty" doc:"End user, if grouped by it. Absent: requests without one. Those beyond the first 1,000 of a day are other."`
+	Tag       string         `json:"tag,omitempty" doc:"Value of the tag, if grouped by one. Absent: requests without it. Those beyond the first 1,000 of a day are other."`
+	Requests  int64          `json:"requests"`
+	Tokens    amounts.Tokens `json:"tokens"`
+	Cost      string         `json:"cost" doc:"Dollars, as an exact decimal."`
+	Unpriced  int64          `json:"unpriced" doc:"Requests without a known cost, which cost does not include."`
+	Estimated int64          `json:"estimated" doc:"Requests whose tokens are estimated, because the provider did not report usage."`
+	Errors    int64          `json:"errors" doc:"Requests that failed, or were lost because a gateway died."`
+	Refused   int64          `json:"refused" doc:"Requests that the gateway refused, which requests does not count. They have no model, target or label."`
+	First     tokenTime      `json:"first_token,omitzero" doc:"Times to the first token of streams. Absent: there were none."`
 }
 
 type tokenTime struct {
@@ -160,7 +147,7 @@ func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView
 func viewSum(s store.Sum) sumView {
 	v := sumView{
 		Org: s.Org, Team: s.Team, Key: s.Key, Model: s.Model, Target: s.Target,
-		Requests: s.Requests, Unpriced: s.Unknown, Estimated: s.Estimated, Tokens: viewTokens(s.Usage), Cost: s.Cost.Decimal(),
+		Requests: s.Requests, Unpriced: s.Unknown, Estimated: s.Estimated, Tokens: amounts.TokensOf(s.Usage), Cost: s.Cost.Decimal(),
 		Errors: s.Errors, Refused: s.Refused, First: tokenTime{s.FirstToken.Quantile(0.5).Seconds(), s.FirstToken.Quantile(0.95).Seconds(), s.FirstToken.Count()},
 	}
 	if s.Start.Unix() > 0 {

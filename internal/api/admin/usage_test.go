@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/api/amounts"
 	"github.com/isogloss-gateway/isogloss/internal/api/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
@@ -20,14 +21,14 @@ func TestUsage(t *testing.T) {
 	w := newWorld(t).serve()
 	owner, billing := w.operator(access.Owner, ""), w.operator(access.Billing, "b")
 	all := read[usageView](t, w.send(owner, "GET", "/api/v1/usage", ""), 200)
-	if len(all.Sums) != 1 || all.Sums[0].Requests != 2 || all.Sums[0].Cost != "0.000003" || all.Sums[0].Tokens != (tokens{Input: 20, Output: 10}) || !all.Sums[0].Start.IsZero() {
+	if len(all.Sums) != 1 || all.Sums[0].Requests != 2 || all.Sums[0].Cost != "0.000003" || !reflect.DeepEqual(all.Sums[0].Tokens, amounts.Tokens{Input: 20, Output: 10}) || !all.Sums[0].Start.IsZero() {
 		t.Errorf("%+v", all)
 	}
 	grouped := read[usageView](t, w.send(owner, "GET", "/api/v1/usage?group=day,org,model", ""), 200)
 	if len(grouped.Sums) != 2 || grouped.Sums[0].Org != "a" || grouped.Sums[1].Org != "b" || grouped.Sums[0].Model != "m" || grouped.Sums[0].Start.IsZero() {
 		t.Errorf("%+v", grouped)
 	}
-	if one := grouped.Times; len(one) != 1 || one[0].Requests != 2 || one[0].Org != "" || one[0].Start != grouped.Sums[0].Start || grouped.Total != all.Sums[0] || all.Total != all.Sums[0] || all.Times != nil {
+	if one := grouped.Times; len(one) != 1 || one[0].Requests != 2 || one[0].Org != "" || one[0].Start != grouped.Sums[0].Start || !reflect.DeepEqual(grouped.Total, all.Sums[0]) || !reflect.DeepEqual(all.Total, all.Sums[0]) || all.Times != nil {
 		t.Errorf("%+v", grouped)
 	}
 	own := read[usageView](t, w.send(billing, "GET", "/api/v1/usage?group=org", ""), 200)
@@ -114,7 +115,7 @@ func TestRequests(t *testing.T) {
 	last := one.Attempts[1]
 	if *one.Person != (personView{"ka", "Ada a"}) || one.UserAgent != "curl/8" || one.Trace != "0af7" || one.Fidelity != "dropped" || !slices.Equal(one.Losses, []requestLoss{{"seed.unsupported", "seed"}}) || one.MoreLoss != 1 ||
 		one.Queue != 0.001 || one.FirstByte != 0.002 || one.Token != 0.3 || last.Connect != 0.001 || last.FirstByte != 0.002 || last.Token != 0.003 ||
-		*last.Prices != (pricesView{"0.1", "0", "0", "0.1", "0", "0"}) || one.Attempts[0].Prices != nil {
+		!reflect.DeepEqual(*last.Prices, amounts.PricesView{Input: "0.1", CacheRead: "0", CacheWrite: "0", Output: "0.1", Reasoning: "0", Request: "0"}) || one.Attempts[0].Prices != nil {
 		t.Errorf("%+v %+v", one, last)
 	}
 	for query, want := range map[string]int{"fidelity=dropped": 1, "fidelity=exact": 0, "person=Ada%20a": 1, "person=Ada": 0, "person=person_x": 0, "status=200": 1, "status=500": 0,
@@ -200,12 +201,12 @@ func TestReload(t *testing.T) {
 func TestTenants(t *testing.T) {
 	w := newWorld(t).serve()
 	owner := w.operator(access.Owner, "")
-	made := read[orgView](t, w.send(owner, "POST", "/api/v1/orgs", `{"id":"c","name":"Cee","limits":{"budget":"100","window_seconds":3600}}`), http.StatusCreated)
+	made := read[tenantView](t, w.send(owner, "POST", "/api/v1/orgs", `{"id":"c","name":"Cee","limits":{"budget":"100","window_seconds":3600}}`), http.StatusCreated)
 	if !reflect.DeepEqual(made.Limits, limits{Budget: "100", Window: 3600}) || made.Name != "Cee" {
 		t.Errorf("%+v", made)
 	}
 	w.refusal(w.send(owner, "POST", "/api/v1/orgs", `{"id":"c"}`), http.StatusConflict, "exists")
-	changed := read[orgView](t, w.send(owner, "PATCH", "/api/v1/orgs/c", `{"blocked":true,"limits":{"concurrency":4}}`), 200)
+	changed := read[tenantView](t, w.send(owner, "PATCH", "/api/v1/orgs/c", `{"blocked":true,"limits":{"concurrency":4}}`), 200)
 	if !changed.Blocked || !reflect.DeepEqual(changed.Limits, limits{Concurrency: 4, Budget: "100", Window: 3600}) || changed.Name != "Cee" {
 		t.Errorf("%+v", changed)
 	}
@@ -216,7 +217,7 @@ func TestTenants(t *testing.T) {
 	if rest := read[orgList](t, w.send(owner, "GET", "/api/v1/orgs?after=b", ""), 200); len(rest.Orgs) != 2 || rest.Orgs[0].ID != "c" || rest.Orgs[1].ID != "default" {
 		t.Errorf("%+v", rest)
 	}
-	team := read[teamView](t, w.send(owner, "POST", "/api/v1/orgs/c/teams", `{"id":"red"}`), http.StatusCreated)
+	team := read[tenantView](t, w.send(owner, "POST", "/api/v1/orgs/c/teams", `{"id":"red"}`), http.StatusCreated)
 	if team.Org != "c" || team.Blocked {
 		t.Errorf("%+v", team)
 	}

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -45,28 +43,11 @@ type world struct {
 	peppers access.Peppers
 	config  *fakeConfig
 	options Options
-	log     *syncBuffer
+	log     *testrig.Log
 	url     string
 	runner  *fakeRunner
 	file    string            // of the SQLite store
 	keys    map[string]string // a client's key of each organisation
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // fakeConfig is a configuration with a provider's key.
@@ -180,16 +161,16 @@ func newWorldAt(t *testing.T, url string, patience time.Duration) *world {
 	if patience != testrig.Patience {
 		st = open(patience)
 	}
-	w := &world{t: t, keys: map[string]string{}, store: own, peppers: peppers, log: &syncBuffer{}, config: &fakeConfig{key: providerText}, runner: &fakeRunner{}}
+	w := &world{t: t, keys: map[string]string{}, store: own, peppers: peppers, log: &testrig.Log{}, config: &fakeConfig{key: providerText}, runner: &fakeRunner{}}
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.options = Options{
 		Operators: access.NewDirectory(access.DirectoryOptions{Source: st, Peppers: peppers, Logger: logger}),
-		Peppers:   peppers, Keys: st, Orgs: st, Teams: st, Ledger: st, Audit: st,
+		Peppers:   peppers, Keys: st, Tenants: st, Ledger: st, Audit: st,
 		Nodes: st, Self: fakeSelf{}, Targets: fakeTargets{}, Config: w.config, Limits: fakeLimits{}, Runner: w.runner, Loopback: true, Logger: logger,
 	}
 	for _, org := range []string{"a", "b"} {
-		w.must(own.CreateOrg(t.Context(), store.Org{ID: org, Name: "Org " + org, Created: time.Now()}))
-		w.must(own.CreateTeam(t.Context(), store.Team{Org: org, ID: "t", Created: time.Now()}))
+		w.must(own.CreateTenant(t.Context(), store.Tenant{Org: org, Name: "Org " + org, Created: time.Now()}))
+		w.must(own.CreateTenant(t.Context(), store.Tenant{Org: org, Team: "t", Created: time.Now()}))
 		w.append(org, []usage.Row{{
 			ID: requestOf(org), Node: "n", Org: org, Team: "t", Key: "k" + org, Began: time.Now().Add(-time.Minute), Took: time.Second,
 			Model: "m", Target: "up/model", Status: 200, Outcome: usage.Answered, Usage: llm.Usage{Input: 10, Output: 5}, Cost: new(usage.Money(1_500)),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 // Request is a row of the ledger, without its attempts. The tags name the columns, whose names and types
@@ -43,6 +44,11 @@ type Request struct {
 	FirstToken float64      `parquet:"first_token_seconds"`
 	Attempts   int64        `parquet:"attempts"`
 	Losses     int64        `parquet:"losses"`
+	Units      string       `parquet:"units"` // JSON object of the amounts of other units by name; empty: none
+	ErrorCode  string       `parquet:"error_code"`
+	Error      string       `parquet:"error"`   // its text; empty: none, or it is not stored
+	Refused    string       `parquet:"refused"` // why the gateway refused the request; empty: it did not
+	Remedy     string       `parquet:"remedy"`  // what would have let a refused request pass
 }
 
 // RequestOf returns the row of a request.
@@ -51,7 +57,8 @@ func RequestOf(r *usage.Row) Request {
 		Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Target: r.Target, Stream: r.Stream, Status: int64(r.Status), Outcome: string(r.Outcome), Fidelity: r.Fidelity,
 		Input: r.Usage.Input, CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite, Output: r.Usage.Output, Reasoning: r.Usage.Reasoning, Estimated: r.Estimated,
 		Cost: r.Cost, User: r.User, UserAgent: r.Agent, Trace: r.Trace, Queue: r.Queue.Seconds(), FirstByte: r.FirstByte.Seconds(), FirstToken: r.FirstToken.Seconds(),
-		Attempts: int64(len(r.Attempts)), Losses: int64(len(r.Losses) + r.MoreLosses)}
+		Attempts: int64(len(r.Attempts)), Losses: int64(len(r.Losses) + r.MoreLosses), Units: unitsOf(r.Usage),
+		ErrorCode: r.Told.Code, Error: r.Told.Message, Refused: string(r.Told.Reason), Remedy: r.Told.Remedy}
 	if len(r.Tags) > 0 {
 		tags := make(map[string]string, len(r.Tags))
 		for _, t := range r.Tags {
@@ -61,6 +68,16 @@ func RequestOf(r *usage.Row) Request {
 		out.Tags = string(text)
 	}
 	return out
+}
+
+// unitsOf returns the amounts of the units without a column as a JSON object.
+func unitsOf(u llm.Usage) string {
+	m := usage.MapOf(u.Other, usage.Name)
+	if m == nil {
+		return ""
+	}
+	text, _ := json.Marshal(m) // numbers do not fail
+	return string(text)
 }
 
 // Sum is a sum of requests. Columns that the sums are not grouped by are empty.
@@ -83,13 +100,14 @@ type Sum struct {
 	Estimated  int64        `parquet:"estimated"`
 	Errors     int64        `parquet:"errors"`
 	Refused    int64        `parquet:"refused"`
+	Units      string       `parquet:"units"` // like that of a request
 }
 
 // SumOf returns the row of a sum.
 func SumOf(s *store.Sum) Sum {
 	out := Sum{Org: s.Org, Team: s.Team, Key: s.Key, Model: s.Model, Target: s.Target, Label: s.Label, Requests: s.Requests,
 		Input: s.Usage.Input, CacheRead: s.Usage.CacheRead, CacheWrite: s.Usage.CacheWrite, Output: s.Usage.Output, Reasoning: s.Usage.Reasoning,
-		Cost: &s.Cost, Unpriced: s.Unknown, Estimated: s.Estimated, Errors: s.Errors, Refused: s.Refused}
+		Cost: &s.Cost, Unpriced: s.Unknown, Estimated: s.Estimated, Errors: s.Errors, Refused: s.Refused, Units: unitsOf(s.Usage)}
 	if s.Start.Unix() > 0 {
 		out.Start = &s.Start
 	}

@@ -3,6 +3,8 @@ package openapi
 import (
 	"net/http"
 	"reflect"
+	"slices"
+	"strings"
 )
 
 // Operation is an HTTP operation, with a JSON result unless Media names other types.
@@ -21,7 +23,8 @@ type Operation struct {
 
 // For returns an operation with the input I and the result O. I is a struct: a field with the tag
 // path or query is a parameter, and the field Body is the JSON body. Further tags (doc, enum, pattern,
-// minimum, maxLength, …) are its schema.
+// minimum, maxLength, …) are its schema. A path parameter that the path does not have stays empty, so that
+// routes can share an input.
 func For[I, O any](name, method, path, summary string) Operation {
 	return Operation{Name: name, Method: method, Path: path, Summary: summary, Status: http.StatusOK, MaxBody: 64 << 10, in: reflect.TypeFor[I](), out: reflect.TypeFor[O]()}
 }
@@ -42,6 +45,7 @@ func (op *Operation) Describe() { op.describe(schemas{}) }
 
 func (op *Operation) describe(all schemas) {
 	op.params, op.body = all.describeInput(op.in)
+	op.params = slices.DeleteFunc(op.params, func(p param) bool { return p.In == "path" && !strings.Contains(op.Path, "{"+p.Name+"}") })
 	op.problem = all.of(reflect.TypeFor[Problem]())
 	if op.Media == nil {
 		op.result = all.of(op.out)

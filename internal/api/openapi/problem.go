@@ -36,6 +36,14 @@ func (p *Problem) Error() string { return p.Detail }
 // Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Cause }
 
+// CloseUnread closes the connection after a response to a request whose body was not read. A connection of HTTP/2 stays
+// open, because other requests share it.
+func CloseUnread(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
+}
+
 // NewProblem returns a problem.
 func NewProblem(status int, code, format string, args ...any) *Problem {
 	return &Problem{Title: http.StatusText(status), Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}

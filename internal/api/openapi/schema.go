@@ -6,36 +6,28 @@ import (
 	"maps"
 	"math"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/isogloss-gateway/isogloss/internal/base/rule"
 )
 
 // schema is a JSON schema. It describes a type in the OpenAPI document and validates what clients
 // send. It supports the keywords that the API uses.
 type schema struct {
-	Ref                  string             `json:"$ref,omitempty"`
-	Type                 string             `json:"type,omitempty"`
-	Format               string             `json:"format,omitempty"`
-	Description          string             `json:"description,omitempty"`
-	Pattern              string             `json:"pattern,omitempty"`
-	Enum                 []string           `json:"enum,omitempty"`
-	Default              *int64             `json:"default,omitzero"`
-	Minimum              *int64             `json:"minimum,omitzero"`
-	Maximum              *int64             `json:"maximum,omitzero"`
-	MinLength            *int64             `json:"minLength,omitzero"`
-	MaxLength            *int64             `json:"maxLength,omitzero"`
-	MaxItems             *int64             `json:"maxItems,omitzero"`
+	Ref         string `json:"$ref,omitempty"`
+	Type        string `json:"type,omitempty"`
+	Format      string `json:"format,omitempty"`
+	Description string `json:"description,omitempty"`
+	rule.Rule
 	Items                *schema            `json:"items,omitzero"`
 	Properties           map[string]*schema `json:"properties,omitempty"`
 	Required             []string           `json:"required,omitempty"`
 	AdditionalProperties *bool              `json:"additionalProperties,omitzero"`
 
-	target  *schema // of Ref
-	pattern *regexp.Regexp
+	target *schema // of Ref
 }
 
 // schemas holds the schema of every struct, by name.
@@ -56,7 +48,7 @@ func (c schemas) of(t reflect.Type) *schema {
 	case reflect.Int, reflect.Int64:
 		return &schema{Type: "integer", Format: "int64"}
 	case reflect.Uint64:
-		return &schema{Type: "integer", Format: "int64", Minimum: new(int64)}
+		return &schema{Type: "integer", Format: "int64", Rule: rule.Rule{Minimum: new(int64)}}
 	case reflect.Float64:
 		return &schema{Type: "number", Format: "double"}
 	case reflect.Slice:
@@ -94,23 +86,16 @@ func (c schemas) object(t reflect.Type) *schema {
 func (c schemas) field(f reflect.StructField) *schema {
 	s := c.of(f.Type)
 	s.Description = f.Tag.Get("doc")
-	if enum, ok := f.Tag.Lookup("enum"); ok {
-		cmp.Or(s.Items, s).Enum = strings.Split(enum, ",")
-	}
-	if pattern, ok := f.Tag.Lookup("pattern"); ok {
-		of := cmp.Or(s.Items, s)
-		of.Pattern, of.pattern = pattern, regexp.MustCompile(pattern)
-	}
-	for keyword, to := range map[string]**int64{
-		"default": &s.Default, "minimum": &s.Minimum, "maximum": &s.Maximum, "minLength": &s.MinLength, "maxLength": &s.MaxLength, "maxItems": &s.MaxItems,
-	} {
-		if text, ok := f.Tag.Lookup(keyword); ok {
-			n, err := strconv.ParseInt(text, 10, 64)
-			if err != nil {
-				panic("openapi: the tag " + keyword + " of " + f.Name + ": " + err.Error())
-			}
-			*to = &n
+	s.Read(f, rule.Integer)
+	if text, ok := f.Tag.Lookup("default"); ok {
+		n, err := rule.Integer(text)
+		if err != nil {
+			panic("openapi: the tag default of " + f.Name + ": " + err.Error())
 		}
+		s.Default = &n
+	}
+	if s.Items != nil {
+		s.Items.Rule = s.TakeText()
 	}
 	return s
 }
@@ -126,8 +111,8 @@ func (s *schema) validate(v any, at string) []Mistake {
 	case map[string]any:
 		return s.validateObject(v, at)
 	case []any:
-		if s.MaxItems != nil && int64(len(v)) > *s.MaxItems {
-			return wrong("expected at most " + strconv.FormatInt(*s.MaxItems, 10) + " items")
+		if want := s.Rule.Items(len(v)); want != "" {
+			return wrong("expected " + want)
 		}
 		var all []Mistake
 		for i, item := range v {
@@ -135,23 +120,12 @@ func (s *schema) validate(v any, at string) []Mistake {
 		}
 		return all
 	case float64:
-		switch {
-		case s.Minimum != nil && v < float64(*s.Minimum):
-			return wrong("expected at least " + strconv.FormatInt(*s.Minimum, 10))
-		case s.Maximum != nil && v > float64(*s.Maximum):
-			return wrong("expected at most " + strconv.FormatInt(*s.Maximum, 10))
+		if want := s.Number(v); want != "" {
+			return wrong("expected " + want)
 		}
 	case string:
-		length := int64(utf8.RuneCountInString(v))
-		switch {
-		case s.MinLength != nil && length < *s.MinLength:
-			return wrong("expected at least " + strconv.FormatInt(*s.MinLength, 10) + " characters")
-		case s.MaxLength != nil && length > *s.MaxLength:
-			return wrong("expected at most " + strconv.FormatInt(*s.MaxLength, 10) + " characters")
-		case s.pattern != nil && !s.pattern.MatchString(v):
-			return wrong("expected text that matches " + s.Pattern)
-		case s.Enum != nil && !slices.Contains(s.Enum, v):
-			return wrong("expected one of " + strings.Join(s.Enum, ", "))
+		if want := s.Text(v); want != "" {
+			return wrong("expected " + want)
 		}
 	}
 	return nil

@@ -102,7 +102,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if run == nil {
-		w.Header().Set("Connection", "close") // the body is not read
+		openapi.CloseUnread(w, r)
 		notFound("there is no such resource, or it does not support this method").write(w)
 		return
 	}

@@ -53,7 +53,7 @@ func newWorld(t *testing.T, url string) *world {
 	w.must(err)
 	t.Cleanup(func() { _ = w.store.Close() })
 	for _, org := range []string{"a", "b"} {
-		w.must(w.store.CreateOrg(t.Context(), store.Org{ID: org, Name: org, Created: time.Now()}))
+		w.must(w.store.CreateTenant(t.Context(), store.Tenant{Org: org, Name: org, Created: time.Now()}))
 	}
 	guard := admin.NewGuard(admin.Options{
 		Operators: access.NewDirectory(access.DirectoryOptions{Source: w.store, Peppers: peppers}), Audit: w.store, Loopback: true,

@@ -12,8 +12,10 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/base/crash"
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/clickhouse"
@@ -34,17 +36,33 @@ type log interface {
 	usagelog.Producer
 }
 
-// openLog returns the log of the configuration. It does not connect.
-func openLog(u *config.Usage) (log, error) {
-	b := u.Sink()
-	c, err := clientTLS("usage.sink", b.TLS, b.CA, b.Cert, b.Key)
+// openLog returns the log of usage events of the configuration. It does not connect.
+func openLog(s *config.Sink) (log, error) {
+	if k := s.Kafka; k != nil {
+		c, err := clientTLS("usage.sink", k.TLS, k.CA, k.Cert, k.Key)
+		if err != nil {
+			return nil, err
+		}
+		return kafka.New(*k, c)
+	}
+	n := s.NATS
+	c, err := clientTLS("usage.sink", n.TLS(), n.CA, n.Cert, n.Key)
 	if err != nil {
 		return nil, err
 	}
-	if u.Kafka != nil {
-		return kafka.New(kafka.Options{Brokers: b.Servers, Topic: b.Name, Partitions: b.Partitions, Replicas: b.Replicas, TLS: c, Mechanism: b.Mechanism, Username: b.Username, Password: b.Password.Reveal()})
+	return nats.New(*n, c), nil
+}
+
+// openRefusals returns the log of refused requests, which is beside that of usage events. It does not connect.
+func openRefusals(s *config.Sink) (log, error) {
+	if s.Kafka != nil {
+		k := *s.Kafka
+		k.Topic, k.Partitions = k.Topic+usagelog.RefusalSuffix, 1
+		return openLog(&config.Sink{Kafka: &k})
 	}
-	return nats.New(nats.Options{Servers: b.Servers, Stream: b.Name, Partitions: b.Partitions, Replicas: b.Replicas, TLS: c, Username: b.Username, Password: b.Password.Reveal(), Credentials: b.Credentials}), nil
+	n := *s.NATS
+	n.Stream, n.Partitions = n.Stream+usagelog.RefusalSuffix, 1
+	return openLog(&config.Sink{NATS: &n})
 }
 
 // clientTLS returns nil without TLS.
@@ -77,10 +95,13 @@ func clientTLS(setting string, on bool, ca, cert, key string) (*tls.Config, erro
 // Check reads the files that the configuration names.
 func Check(u *config.Usage) error {
 	var sink, server error
-	if b := u.Sink(); b != nil {
-		_, sink = clientTLS("usage.sink", b.TLS, b.CA, b.Cert, b.Key)
-		if b.Credentials != "" {
-			if _, err := os.Stat(b.Credentials); err != nil {
+	if u.Sink != nil {
+		if k := u.Sink.Kafka; k != nil {
+			_, sink = clientTLS("usage.sink", k.TLS, k.CA, k.Cert, k.Key)
+		}
+		if n := u.Sink.NATS; n != nil {
+			_, sink = clientTLS("usage.sink", n.TLS(), n.CA, n.Cert, n.Key)
+			if _, err := os.Stat(n.Credentials); n.Credentials != "" && err != nil {
 				sink = errors.Join(sink, fmt.Errorf("usage.sink.nats.credentials: %w", err))
 			}
 		}
@@ -92,7 +113,7 @@ func Check(u *config.Usage) error {
 }
 
 // ClickHouse returns the database of the configuration.
-func ClickHouse(h *config.ClickHouse) (*clickhouse.DB, error) {
+func ClickHouse(h *clickhouse.Settings) (*clickhouse.DB, error) {
 	c, err := clientTLS("usage.clickhouse", true, h.CA, "", "")
 	if err != nil {
 		return nil, err
@@ -100,20 +121,36 @@ func ClickHouse(h *config.ClickHouse) (*clickhouse.DB, error) {
 	return clickhouse.New(clickhouse.Options{URL: h.URL, Database: h.Database, Username: h.Username, Password: h.Password.Reveal(), TLS: c}), nil
 }
 
-// keyUse is what the key of the MACs is derived for.
-const keyUse = "usage events"
+// keyUse and refusalUse are what the keys of the MACs are derived for.
+const (
+	keyUse     = "usage events"
+	refusalUse = "refused requests"
+)
 
 // Sink returns the sink of a gateway's spool, and a function that closes it.
-func Sink(u *config.Usage, s *store.Store, peppers access.Peppers) (*usagelog.Sink, func(), error) {
+func Sink(c *config.Sink, s *store.Store, peppers access.Peppers) (*usagelog.Sink, func(), error) {
 	key, err := peppers.Derive(keyUse)
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := openLog(u)
+	l, err := openLog(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	return usagelog.NewSink(l, ledger.Ledger{Store: s}, u.Sink().Partitions, key), l.Close, nil
+	return usagelog.NewSink(l, ledger.Ledger{Store: s}, c.Partitions(), key), l.Close, nil
+}
+
+// Refusals returns the sink of the refused requests of a node, and a function that closes it.
+func Refusals(c *config.Sink, node string, peppers access.Peppers) (*usagelog.Refusals, func(), error) {
+	key, err := peppers.Derive(refusalUse)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := openRefusals(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	return usagelog.NewRefusals(l, key, node), l.Close, nil
 }
 
 // Spent is the ledger of the limiter if requests are not in the store: windows begin with a minute, because the
@@ -136,10 +173,10 @@ var _ interface {
 
 // Consume reads the log until ctx ends. Listen is the address of its probes and metrics; empty: none.
 func Consume(ctx context.Context, cfg *config.Config, listen string, out io.Writer) error {
-	if cfg.Usage.Sink() == nil {
+	if cfg.Usage.Sink == nil {
 		return errors.New("there is no log of usage events to consume; write usage.sink")
 	}
-	observer, err := observe.New(observe.Options{Log: out, Level: cfg.Log.Level, Format: cfg.Log.Format})
+	observer, err := observe.New(observe.Options{Log: out, Level: cfg.Log.Lowest(), Format: cfg.Log.Format})
 	if err != nil {
 		return err
 	}
@@ -157,14 +194,17 @@ func Consume(ctx context.Context, cfg *config.Config, listen string, out io.Writ
 		return err
 	}
 	defer s.Close()
-	l, err := openLog(&cfg.Usage)
+	l, err := openLog(cfg.Usage.Sink)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
 	host, _ := os.Hostname()
-	o := consume.Options{ID: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36)), Log: l, Partitions: cfg.Usage.Sink().Partitions, Key: key,
+	o := consume.Options{ID: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36)), Log: l, Partitions: cfg.Usage.Sink.Partitions(), Key: key,
 		Ledger: ledger.Ledger{Store: s, Balances: cfg.Usage.ClickHouse != nil}, Logger: logger}
+	if k, ok := l.(*kafka.Log); ok {
+		o.Weaknesses = k.Weaknesses
+	}
 	if h := cfg.Usage.ClickHouse; h != nil {
 		d, err := ClickHouse(h)
 		if err != nil {
@@ -173,6 +213,25 @@ func Consume(ctx context.Context, cfg *config.Config, listen string, out io.Writ
 		defer d.Close()
 		o.Requests = d
 	}
+	refused := o
+	refused.Partitions, refused.Refusals = 1, s
+	if d, ok := o.Requests.(*clickhouse.DB); ok {
+		refused.Refusals = d
+	}
+	if refused.Key, err = peppers.Derive(refusalUse); err != nil {
+		return fmt.Errorf("store.peppers: %w", err)
+	}
+	ofRefusals, err := openRefusals(cfg.Usage.Sink)
+	if err != nil {
+		return err
+	}
+	defer ofRefusals.Close()
+	refused.Log, refused.Weaknesses = ofRefusals, nil
+	ctx, stop := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() { crash.Keep(ctx, logger, func() { _ = consume.New(refused).Run(ctx) }) }) // it returns nil when ctx ends
+	defer work.Wait()
+	defer stop()
 	c := consume.New(o)
 	if listen != "" {
 		n, err := net.Listen("tcp", listen) //nolint:noctx // it does not wait

@@ -179,7 +179,7 @@ func (x *Exchange) Hedged(loser, result string, usage *llm.Usage) {
 	provider := valid(m.labels("", loser).provider)
 	m.hedges.WithLabelValues(provider, result).Inc()
 	if usage != nil {
-		m.hedgeTokens.WithLabelValues(provider).Add(float64(usage.Input + usage.CacheRead + usage.CacheWrite + usage.Output + usage.Reasoning))
+		m.hedgeTokens.WithLabelValues(provider).Add(float64(usage.TotalInput() + usage.TotalOutput()))
 	}
 }
 

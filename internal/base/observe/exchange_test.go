@@ -27,6 +27,7 @@ func TestCounts(t *testing.T) {
 		`tokens_total{kind="cache_write",model="openai/*",provider="openai"} 30`,
 		`tokens_total{kind="output",model="openai/*",provider="openai"} 40`,
 		`tokens_total{kind="reasoning",model="openai/*",provider="openai"} 50`,
+		`units_total{model="openai/*",provider="openai",unit="cache_write_1h"} 25`,
 		`cancels_total{model="openai/*",provider="openai"} 0`,
 		`bytes_total{direction="in"} 2000`,
 		`bytes_total{direction="out"} 1000`,

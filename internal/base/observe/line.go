@@ -40,6 +40,7 @@ const (
 	attrCacheWrite       = "cache_write_tokens"
 	attrOutput           = "output_tokens"
 	attrReasoning        = "reasoning_tokens"
+	attrUnits            = "units"
 	attrCost             = "cost_nanodollars"
 	attrFirstByteMS      = "first_byte_ms"
 	attrTTFTMS           = "ttft_ms"
@@ -119,6 +120,17 @@ func (x *Exchange) describe(l *line, v verdict) {
 	l.text(attrFinish, plain.Word(x.Finish))
 }
 
+// unitsValue returns the amounts of the units without an attribute of their own, by name.
+func unitsValue(u *llm.Usage) slog.Value {
+	var list []slog.Attr
+	for i, n := range u.Other {
+		if n != 0 {
+			list = append(list, slog.Int64(llm.OtherUnits()[i].Name, n))
+		}
+	}
+	return slog.GroupValue(list...)
+}
+
 // measure adds amounts and durations.
 func (x *Exchange) measure(l *line, now time.Time) {
 	if u := x.Usage; u != nil {
@@ -127,6 +139,9 @@ func (x *Exchange) measure(l *line, now time.Time) {
 		l.add(slog.Int64(attrCacheWrite, u.CacheWrite))
 		l.add(slog.Int64(attrOutput, u.Output))
 		l.add(slog.Int64(attrReasoning, u.Reasoning))
+		if u.Other != (llm.Amounts{}) {
+			l.add(slog.Attr{Key: attrUnits, Value: unitsValue(u)})
+		}
 	}
 	if x.Cost != nil {
 		l.add(slog.Int64(attrCost, *x.Cost))

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -27,11 +28,11 @@ func TestLine(t *testing.T) {
 		"status": 200.0, "outcome": "ok",
 		"upstream_status": 200.0, "upstream_id": "req_1", "upstream_protocol": "openai-chat", "finish": "stop",
 		"input_tokens": 10.0, "cache_read_tokens": 20.0, "cache_write_tokens": 30.0,
-		"output_tokens": 40.0, "reasoning_tokens": 50.0,
+		"output_tokens": 40.0, "reasoning_tokens": 50.0, "units": map[string]any{"cache_write_1h": 25.0},
 		"first_byte_ms": 40.0, "ttft_ms": 250.0,
 		"events": 12.0, "bytes_in": 2000.0, "bytes_out": 1000.0, "attempts": 2.0, "fidelity": "exact",
 	}
-	if !maps.Equal(l, want) {
+	if !reflect.DeepEqual(l, want) {
 		t.Errorf("got  %v\nwant %v", l, want)
 	}
 }

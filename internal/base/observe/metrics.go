@@ -45,6 +45,7 @@ type metrics struct {
 	interToken     *prometheus.HistogramVec
 	firstByte      *prometheus.HistogramVec
 	tokens         *prometheus.CounterVec
+	units          *prometheus.CounterVec
 	upstreamErrors *prometheus.CounterVec
 	cancels        *prometheus.CounterVec
 	losses         *prometheus.CounterVec
@@ -84,6 +85,7 @@ func newMetrics(o Options) *metrics {
 		interToken:     histogram("inter_token_latency_seconds", "Between two events with content.", gaps, "model", "provider"),
 		firstByte:      histogram("upstream_first_byte_seconds", "From the start of an attempt to the upstream's answer headers.", waits, "model", "provider"),
 		tokens:         counter("tokens_total", "Tokens that upstreams reported, in kinds that do not overlap.", "model", "provider", "kind"),
+		units:          counter("units_total", "Amounts of other units that upstreams reported. Parts of tokens are in tokens_total too.", "model", "provider", "unit"),
 		upstreamErrors: counter("upstream_errors_total", "Attempts that an upstream failed.", "provider", "kind"),
 		cancels:        counter("cancels_total", "Exchanges whose client went away.", "model", "provider"),
 		losses:         counter("losses_total", "Exchanges between dialects in which something could not be carried.", "model", "provider", "verdict"),
@@ -99,7 +101,7 @@ func newMetrics(o Options) *metrics {
 	reloaded := gauge("config_last_reload_success_timestamp_seconds", "When the configuration in use was loaded.")
 	build := gauge("build_info", "Always 1; the labels say what is running.", "version", "goversion")
 	m.registry.MustRegister(
-		m.requests, m.inFlight, m.duration, m.firstToken, m.interToken, m.firstByte, m.tokens,
+		m.requests, m.inFlight, m.duration, m.firstToken, m.interToken, m.firstByte, m.tokens, m.units,
 		m.upstreamErrors, m.cancels, m.losses, m.hedges, m.hedgeTokens, m.reloads, m.bytes, events, reloaded, build, m.live, m.stores,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -185,33 +187,36 @@ type routeSeries struct {
 	firstByte  prometheus.Observer
 	cancels    prometheus.Counter
 
-	input, cacheRead, cacheWrite, output, reasoning prometheus.Counter
+	tokens [llm.FieldCount]prometheus.Counter
+	units  *prometheus.CounterVec // its samples are created when they are first used
 }
 
 func (m *metrics) newRoute(k routeKey) *routeSeries {
 	k.model, k.provider = valid(k.model), valid(k.provider)
-	tokens := func(kind string) prometheus.Counter { return m.tokens.WithLabelValues(k.model, k.provider, kind) }
-	return &routeSeries{
+	r := &routeSeries{
 		routeKey:   k,
 		inFlight:   m.inFlight.WithLabelValues(k.model, k.provider),
 		firstToken: m.firstToken.WithLabelValues(k.model, k.provider),
 		interToken: m.interToken.WithLabelValues(k.model, k.provider),
 		firstByte:  m.firstByte.WithLabelValues(k.model, k.provider),
 		cancels:    m.cancels.WithLabelValues(k.model, k.provider),
-		input:      tokens("input"),
-		cacheRead:  tokens("cache_read"),
-		cacheWrite: tokens("cache_write"),
-		output:     tokens("output"),
-		reasoning:  tokens("reasoning"),
+		units:      m.units,
 	}
+	for i := range r.tokens {
+		r.tokens[i] = m.tokens.WithLabelValues(k.model, k.provider, llm.Units()[i].Name)
+	}
+	return r
 }
 
 func (r *routeSeries) count(u *llm.Usage) {
-	add(r.input, u.Input)
-	add(r.cacheRead, u.CacheRead)
-	add(r.cacheWrite, u.CacheWrite)
-	add(r.output, u.Output)
-	add(r.reasoning, u.Reasoning)
+	for i := range r.tokens {
+		add(r.tokens[i], *u.At(i))
+	}
+	for i, n := range u.Other {
+		if n > 0 {
+			add(r.units.WithLabelValues(r.model, r.provider, llm.OtherUnits()[i].Name), n)
+		}
+	}
 }
 
 // rank exchanges, once a minute, the names of pairs and pools for those that are used
@@ -244,8 +249,9 @@ func (m *metrics) drop(r *routeSeries) {
 	m.interToken.DeleteLabelValues(r.model, r.provider)
 	m.firstByte.DeleteLabelValues(r.model, r.provider)
 	m.cancels.DeleteLabelValues(r.model, r.provider)
-	for _, kind := range tokenKinds {
-		m.tokens.DeleteLabelValues(r.model, r.provider, kind)
+	for _, u := range llm.Units() {
+		m.tokens.DeleteLabelValues(r.model, r.provider, u.Name)
+		m.units.DeleteLabelValues(r.model, r.provider, u.Name)
 	}
 	for _, verdict := range lossVerdicts {
 		m.losses.DeleteLabelValues(r.model, r.provider, verdict)

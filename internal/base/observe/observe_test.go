@@ -52,6 +52,7 @@ func whole(o *Observer) *Exchange {
 	x.UpstreamID, x.UpstreamProtocol, x.ResponseModel = "req_1", "openai-chat", "gpt-5-2026"
 	x.Finish, x.Fidelity = "stop", "exact"
 	x.Usage = &llm.Usage{Input: 10, CacheRead: 20, CacheWrite: 30, Output: 40, Reasoning: 50}
+	*x.Usage.At(llm.CacheWrite1h) = 25
 	x.BytesIn, x.BytesOut, x.Events = 2000, 1000, 12
 	return x
 }

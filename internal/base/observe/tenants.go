@@ -31,7 +31,7 @@ type tenantKey struct{ org, team, key, model string }
 
 // tenants counts spend, tokens and refusals by organisation, team, key and model.
 type tenants struct {
-	spend, tokens, refusals *prometheus.CounterVec
+	spend, tokens, units, refusals *prometheus.CounterVec
 
 	mu     sync.Mutex
 	values [4]ranking[string] // of organisations, teams, keys and models
@@ -56,6 +56,7 @@ func newTenants(byKey string, top int) *tenants {
 	t := &tenants{
 		spend:    counter("spend_dollars_total", "Cost of requests by the ledger's prices.", labels...),
 		tokens:   counter("usage_tokens_total", "Tokens that upstreams reported, in kinds that do not overlap.", slices.Concat(labels, []string{"kind"})...),
+		units:    counter("usage_units_total", "Amounts of other units that upstreams reported. Parts of tokens are in usage_tokens_total too.", slices.Concat(labels, []string{"unit"})...),
 		refusals: counter("refusals_total", "Requests that the gateway refused: limits, budgets, scopes, overload.", slices.Concat(labels, []string{"reason"})...),
 		sets:     min(setsPerTop*top, maxTenants),
 		series:   map[tenantKey]*tenantSeries{},
@@ -68,7 +69,7 @@ func newTenants(byKey string, top int) *tenants {
 }
 
 func (t *tenants) collectors() []prometheus.Collector {
-	return []prometheus.Collector{t.spend, t.tokens, t.refusals}
+	return []prometheus.Collector{t.spend, t.tokens, t.units, t.refusals}
 }
 
 // tenantSeries holds the samples of one label set. They are created when they are first
@@ -76,28 +77,21 @@ func (t *tenants) collectors() []prometheus.Collector {
 type tenantSeries struct {
 	used   time.Time
 	spend  prometheus.Counter
-	tokens [5]prometheus.Counter
+	tokens [llm.FieldCount]prometheus.Counter
 }
 
 // refusalKinds are the kinds of errors with which the gateway refuses a request.
 var refusalKinds = [...]llm.Kind{llm.RateLimit, llm.Quota, llm.Permission, llm.Authentication, llm.Overloaded}
 
-// tokenKinds are the kinds of tokens, in the order of usageParts.
-var tokenKinds = [5]string{"input", "cache_read", "cache_write", "output", "reasoning"}
-
-func usageParts(u *llm.Usage) [5]int64 {
-	return [5]int64{u.Input, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning}
-}
-
 // count attributes the use of an exchange.
 func (t *tenants) count(x *Exchange, v verdict) {
-	var parts [5]int64
+	var u llm.Usage
 	if x.Usage != nil {
-		parts = usageParts(x.Usage)
+		u = *x.Usage
 	}
 	weight := int64(1)
-	for _, n := range parts {
-		weight += max(n, 0)
+	for i := range llm.FieldCount {
+		weight += max(*u.At(i), 0)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +102,7 @@ func (t *tenants) count(x *Exchange, v verdict) {
 	}
 	k, s := t.set(tenantKey{t.name(0, x.Org, weight), t.name(1, x.Team, weight), t.name(2, x.Key, weight), t.name(3, x.Model, weight)})
 	s.used = now
-	t.add(s, k, x, parts)
+	t.add(s, k, x, &u)
 	if reason := refusal(x, v); reason != "" {
 		t.refusals.WithLabelValues(k.org, k.team, k.key, k.model, reason).Inc()
 	}
@@ -145,21 +139,27 @@ func (t *tenants) set(k tenantKey) (tenantKey, *tenantSeries) {
 	return k, s
 }
 
-func (t *tenants) add(s *tenantSeries, k tenantKey, x *Exchange, parts [5]int64) {
+func (t *tenants) add(s *tenantSeries, k tenantKey, x *Exchange, u *llm.Usage) {
 	if x.Cost != nil && *x.Cost > 0 {
 		if s.spend == nil {
 			s.spend = t.spend.WithLabelValues(k.org, k.team, k.key, k.model)
 		}
 		s.spend.Add(float64(*x.Cost) / 1e9)
 	}
-	for i, n := range parts {
+	for i := range s.tokens {
+		n := *u.At(i)
 		if n <= 0 {
 			continue
 		}
 		if s.tokens[i] == nil {
-			s.tokens[i] = t.tokens.WithLabelValues(k.org, k.team, k.key, k.model, tokenKinds[i])
+			s.tokens[i] = t.tokens.WithLabelValues(k.org, k.team, k.key, k.model, llm.Units()[i].Name)
 		}
 		s.tokens[i].Add(float64(n))
+	}
+	for i, n := range u.Other {
+		if n > 0 {
+			t.units.WithLabelValues(k.org, k.team, k.key, k.model, llm.OtherUnits()[i].Name).Add(float64(n))
+		}
 	}
 }
 
@@ -198,8 +198,9 @@ func (t *tenants) rank(now time.Time) {
 func (t *tenants) drop(k tenantKey) {
 	delete(t.series, k)
 	t.spend.DeleteLabelValues(k.org, k.team, k.key, k.model)
-	for _, kind := range tokenKinds {
-		t.tokens.DeleteLabelValues(k.org, k.team, k.key, k.model, kind)
+	for _, u := range llm.Units() {
+		t.tokens.DeleteLabelValues(k.org, k.team, k.key, k.model, u.Name)
+		t.units.DeleteLabelValues(k.org, k.team, k.key, k.model, u.Name)
 	}
 	for _, reason := range refusalKinds {
 		t.refusals.DeleteLabelValues(k.org, k.team, k.key, k.model, string(reason))

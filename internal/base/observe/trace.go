@@ -200,11 +200,17 @@ func usageAttributes(u *llm.Usage) []attribute.KeyValue {
 	if u == nil {
 		return nil
 	}
-	return []attribute.KeyValue{
+	attrs := []attribute.KeyValue{
 		semconv.GenAIUsageInputTokens(int(u.TotalInput())),
 		semconv.GenAIUsageCacheReadInputTokens(int(u.CacheRead)),
 		semconv.GenAIUsageCacheCreationInputTokens(int(u.CacheWrite)),
 		semconv.GenAIUsageOutputTokens(int(u.TotalOutput())),
 		semconv.GenAIUsageReasoningOutputTokens(int(u.Reasoning)),
 	}
+	for i, n := range u.Other {
+		if n != 0 {
+			attrs = append(attrs, attribute.Int64("isogloss.usage."+llm.OtherUnits()[i].Name, n))
+		}
+	}
+	return attrs
 }

@@ -162,6 +162,7 @@ func TestTrace(t *testing.T) {
 		"gen_ai.usage.cache_creation.input_tokens": int64(30),
 		"gen_ai.usage.output_tokens":               int64(90),
 		"gen_ai.usage.reasoning.output_tokens":     int64(50),
+		"isogloss.usage.cache_write_1h":            int64(25),
 		"http.response.status_code":                int64(200),
 		"isogloss.exchange.id":                     "id-1",
 	}

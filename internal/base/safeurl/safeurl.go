@@ -2,7 +2,7 @@
 package safeurl
 
 import (
-	"net"
+	"net/netip"
 	"net/url"
 )
 
@@ -13,7 +13,17 @@ func IsSafe(u *url.URL) bool {
 	case "https":
 		return true
 	case "http":
-		return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
+		return IsLoopback(u.Hostname())
 	}
 	return false
+}
+
+// IsLoopback reports whether only this machine can reach the host. Names other than
+// localhost count as reachable, because their addresses may change.
+func IsLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
 }

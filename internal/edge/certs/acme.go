@@ -11,15 +11,6 @@ import (
 	"golang.org/x/crypto/acme/autocert"
 )
 
-// ACME is an authority that issues certificates for domains.
-type ACME struct {
-	Domains   []string
-	Email     string
-	Directory string // URL; empty is Let's Encrypt
-	CA        string // file; empty is the system's
-	Storage   string // folder of the certificates
-}
-
 // NewACME returns the TLS configuration of a port whose certificate comes from an ACME
 // authority. The authority checks the domain with a TLS handshake on port 443.
 func NewACME(a ACME, seen *Leaves) (*tls.Config, error) {

@@ -16,13 +16,6 @@ import (
 // alpn are the protocols that a TLS port offers.
 var alpn = []string{"h2", "http/1.1"}
 
-// Files are a certificate and its key.
-type Files struct {
-	Cert, Key  string // empty: none
-	ClientCA   string // clients need a certificate of it; empty: they need none
-	MinVersion uint16
-}
-
 // contents are what the files contain.
 type contents struct{ cert, key, clientCA []byte }
 
@@ -52,7 +45,7 @@ func (f Files) config(setting string, from contents) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; write the files of a certificate and its key", setting, err)
 	}
-	c := &tls.Config{MinVersion: f.MinVersion, Certificates: []tls.Certificate{pair}, NextProtos: alpn}
+	c := &tls.Config{MinVersion: f.minVersion(), Certificates: []tls.Certificate{pair}, NextProtos: alpn}
 	if f.ClientCA != "" {
 		if c.ClientCAs, err = newPool(setting+".client_ca", f.ClientCA, from.clientCA); err != nil {
 			return nil, err
@@ -62,8 +55,8 @@ func (f Files) config(setting string, from contents) (*tls.Config, error) {
 	return c, nil
 }
 
-// Check reports whether the files can be used.
-func (f Files) Check(setting string) error {
+// CheckFiles reports whether the files can be used.
+func (f Files) CheckFiles(setting string) error {
 	_, err := New(setting, f, NewLeaves(slog.New(slog.DiscardHandler), nil))
 	return err
 }
@@ -105,7 +98,7 @@ func New(setting string, files Files, seen *Leaves) (*tls.Config, error) {
 		return nil, err
 	}
 	seen.note(setting, &c.current.Certificates[0])
-	return &tls.Config{MinVersion: files.MinVersion, NextProtos: alpn, GetConfigForClient: c.configForClient}, nil
+	return &tls.Config{MinVersion: files.minVersion(), NextProtos: alpn, GetConfigForClient: c.configForClient}, nil
 }
 
 // configForClient returns the configuration of a handshake. Files that cannot be used leave the

@@ -4,7 +4,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"log/slog"
@@ -47,7 +46,7 @@ func write(t *testing.T, path string, text []byte) {
 func TestChangedFiles(t *testing.T) {
 	for _, signIn := range []bool{false, true} {
 		dir := t.TempDir()
-		files := Files{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), MinVersion: tls.VersionTLS12}
+		files := Files{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
 		issue(t, files, 1)
 		var log strings.Builder
 		c := &certificate{setting: "tls", files: files, leaves: NewLeaves(slog.New(slog.NewTextHandler(&log, nil)), func() bool { return signIn })}

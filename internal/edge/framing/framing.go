@@ -28,7 +28,8 @@ const (
 // stands.
 const malformed = "\x00\r\n\r\n"
 
-// Serve serves the connections of a listener, over TLS if the server has a TLSConfig.
+// Serve serves the connections of a listener, over TLS if the server has a TLSConfig. Without TLS it
+// serves HTTP/2 only if the server's Protocols have UnencryptedHTTP2.
 //
 // net/http asks a *tls.Conn for its plaintext itself, where nothing can check it. So the
 // server gets connections that look unencrypted, and recognises HTTP/2 by its preface.
@@ -38,17 +39,18 @@ const malformed = "\x00\r\n\r\n"
 func Serve(s *http.Server, l net.Listener, leaving *atomic.Bool) error {
 	s.Handler = &handler{s.Handler, leaving}
 	s.DisableGeneralOptionsHandler = true // it would keep a connection open after a chunked request
+	clear := s.TLSConfig == nil && s.Protocols != nil && s.Protocols.UnencryptedHTTP2()
 	if s.TLSConfig != nil {
 		l = tls.NewListener(l, s.TLSConfig.Clone())
 		s.Protocols = new(http.Protocols)
 		s.Protocols.SetHTTP1(true)
 		s.Protocols.SetUnencryptedHTTP2(true)
-		s.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
 	}
-	return s.Serve(&listener{l, s.ErrorLog})
+	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
+	return s.Serve(&listener{l, s.ErrorLog, clear})
 }
 
-// connKey is the context key of a request's TLS connection.
+// connKey is the context key of a request's connection.
 type connKey struct{}
 
 // handler closes the connection while the process is leaving and after a chunked request,
@@ -80,7 +82,8 @@ func (h *handler) prepare(w http.ResponseWriter, r *http.Request) {
 // listener is a listener of conns.
 type listener struct {
 	net.Listener
-	log *log.Logger
+	log   *log.Logger
+	http2 bool // connections without TLS may use HTTP/2
 }
 
 func (l *listener) Accept() (net.Conn, error) {
@@ -88,7 +91,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: accepted, log: l.log}
+	c := &conn{Conn: accepted, log: l.log, heads: heads{http2: l.http2}}
 	c.tls, _ = accepted.(*tls.Conn)
 	return c, nil
 }
@@ -102,6 +105,9 @@ type conn struct {
 	heads   heads
 	refused atomic.Bool
 	sent    int // bytes of malformed that were read
+
+	corked *[corkSize]byte // nil: what is written is not kept
+	kept   int             // bytes of corked
 }
 
 // Read reads what the client sent, up to a line that must be refused, and malformed

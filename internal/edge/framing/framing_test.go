@@ -27,6 +27,16 @@ type rig struct {
 // start starts a server, over TLS if encrypted.
 func start(t *testing.T, encrypted bool, states ...func(net.Conn, http.ConnState)) *rig {
 	t.Helper()
+	return startChanged(t, encrypted, func(s *http.Server) {
+		for _, f := range states {
+			s.ConnState = f
+		}
+	})
+}
+
+// startChanged is start for a server that is changed before it serves.
+func startChanged(t *testing.T, encrypted bool, change func(*http.Server)) *rig {
+	t.Helper()
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		_, _ = fmt.Fprintf(w, "%s %s tls=%t %s %v", r.Proto, r.URL.Path, r.TLS != nil && r.TLS.HandshakeComplete, body, err)
@@ -37,9 +47,7 @@ func start(t *testing.T, encrypted bool, states ...func(net.Conn, http.ConnState
 	}
 	g := &rig{address: l.Addr().String(), log: &bytes.Buffer{}}
 	g.server = &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(g.log, "", 0)}
-	for _, f := range states {
-		g.server.ConnState = f
-	}
+	change(g.server)
 	if encrypted {
 		known := httptest.NewUnstartedServer(nil)
 		known.StartTLS()
@@ -217,6 +225,47 @@ func TestHTTP2(t *testing.T) {
 	_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n")
 	if got := responses(t, c); len(got) != 1 || !strings.HasPrefix(got[0], "400") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestHTTP2WithoutTLS checks that a server that allows it speaks HTTP/2 in clear text, that it still speaks
+// HTTP/1.1, whose heads are checked, and that only a new connection can begin with HTTP/2.
+func TestHTTP2WithoutTLS(t *testing.T) {
+	var both http.Protocols
+	both.SetHTTP1(true)
+	both.SetUnencryptedHTTP2(true)
+	g := startChanged(t, false, func(s *http.Server) { s.Protocols = &both })
+	var clear http.Protocols
+	clear.SetUnencryptedHTTP2(true)
+	for want, protocols := range map[string]*http.Protocols{"HTTP/2.0": &clear, "HTTP/1.1": nil} {
+		tr := &http.Transport{Protocols: protocols}
+		defer tr.CloseIdleConnections()
+		for range 3 {
+			resp, err := (&http.Client{Transport: tr}).Post("http://"+g.address+"/a", "application/json", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, _ := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if string(got) != want+" /a tls=false "+body+" <nil>" {
+				t.Errorf("%q", got)
+			}
+		}
+	}
+	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	const get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+	for _, text := range []string{get + preface, get + "X: b\n\r\n"} {
+		c := g.dial(t, "")
+		_, _ = io.WriteString(c, text)
+		if got := responses(t, c); len(got) != 2 || !strings.HasPrefix(got[1], "400") {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	c := g.dial(t, "")
+	_, _ = io.WriteString(c, "\r\n"+preface)
+	got := make([]byte, len("HTTP/1.1 400")) // net/http refuses the empty line, and may reset the connection
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != "HTTP/1.1 400" {
+		t.Errorf("an empty line and the preface: %q, %v", got, err)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 // heads follows the requests of one HTTP/1 connection and checks their heads, however the
 // bytes are divided among reads. The zero value waits for the first request.
 type heads struct {
-	http2     bool   // the client may send HTTP/2
+	http2     bool   // the connection may begin with the preface of HTTP/2
 	unchecked bool   // nothing more is checked: HTTP/2, or the body of the last request
 	started   bool   // the request line was read
 	old       bool   // the request is HTTP/1.0
@@ -53,11 +53,12 @@ func (h *heads) check(p []byte) int {
 func (h *heads) take(line []byte) bool {
 	switch {
 	case !h.started && len(line) == 0: // some clients send an empty line after a body
+		h.http2 = false
 		return true
 	case !h.started:
-		preface := string(line) == "PRI * HTTP/2.0"
-		*h = heads{http2: h.http2, unchecked: preface, started: true, old: bytes.HasSuffix(line, []byte("HTTP/1.0"))}
-		return line[0] != '\r' && (!preface || h.http2) // net/http skips any CR after a body
+		preface, allowed := string(line) == "PRI * HTTP/2.0", h.http2
+		*h = heads{unchecked: preface, started: true, old: bytes.HasSuffix(line, []byte("HTTP/1.0"))}
+		return line[0] != '\r' && (!preface || allowed) // net/http skips any CR after a body
 	case len(line) == 0:
 		h.started, h.unchecked = false, h.chunked
 		return true

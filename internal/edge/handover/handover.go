@@ -38,6 +38,8 @@ type Process struct {
 	orphaned chan struct{} // closed when the process before this one has ended
 	replaced chan struct{} // closed when another one serves
 	once     sync.Once
+	stop     context.CancelFunc // ends hear; nil before Ready
+	hearing  sync.WaitGroup
 }
 
 // New returns the Process. It must be called once, before the program listens.
@@ -83,15 +85,22 @@ func (p *Process) Ready(ctx context.Context, logger *slog.Logger) error {
 		logger.Info("this process has taken over", "pid", os.Getpid(), "from", before)
 	}
 	notifyReady(logger)
-	go p.hear(ctx, logger)
+	ctx, p.stop = context.WithCancel(ctx)
+	p.hearing.Go(func() { p.hear(ctx, logger) })
 	return nil
 }
 
 // Replaced is closed when a new process serves on these ports.
 func (p *Process) Replaced() <-chan struct{} { return p.replaced }
 
-// Close removes the pid file, unless another process has written its own.
+// Close stops the handling of restart requests, so that the service manager is notified
+// before the process exits. It removes the pid file, unless another process has written
+// its own.
 func (p *Process) Close() {
+	if p.stop != nil {
+		p.stop()
+	}
+	p.hearing.Wait()
 	text, err := os.ReadFile(p.options.PIDFile)
 	if err == nil && strings.TrimSpace(string(text)) == strconv.Itoa(os.Getpid()) {
 		_ = os.Remove(p.options.PIDFile) // a stale one does little harm
@@ -121,12 +130,27 @@ func (p *Process) restart(logger *slog.Logger) {
 	}
 	logger.Info("a new process is started", "at_most", p.options.Patience.String())
 	notifyReloading(logger)
-	if err := p.upgrader.Upgrade(); err != nil { //nolint:staticcheck // SA4023 takes what comes out of a channel for never nil
+	if err := upgrade(p.upgrader.Upgrade); err != nil {
 		logger.Error("the restart failed; this process continues to serve", "error", err.Error())
 		notifyRestartFailed(logger)
 		return
 	}
 	p.once.Do(func() { close(p.replaced) })
+}
+
+// upgrade starts a new process with start, which is tableflip's Upgrade. Each loop of
+// tableflip handles one piece of news, chosen at random. A request can therefore come
+// before the news that this process is ready or that the process before it has ended.
+// Upgrade tries such a request again for a second.
+func upgrade(start func() error) error {
+	for range 100 {
+		err := start()
+		if err == nil || err.Error() != "process is not ready yet" && err.Error() != "parent hasn't exited" {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return start()
 }
 
 // refusal returns why no restart is possible now.

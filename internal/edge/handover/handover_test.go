@@ -2,6 +2,7 @@ package handover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -73,6 +74,7 @@ func child(file string) error {
 	}
 	select {
 	case <-p.Replaced():
+		fmt.Fprintln(os.Stderr, "replaced", os.Getpid())
 		if string(orders) == "linger" {
 			<-ctx.Done()
 		}
@@ -188,7 +190,7 @@ func TestNewProcessHasThePorts(t *testing.T) {
 		p.signal(old, syscall.SIGHUP)
 		p.until("there is no new process", func() bool {
 			// A restart is refused while the process before has not exited.
-			if n := strings.Count(p.said(), "parent hasn't exited"); n > refused {
+			if n := strings.Count(p.said(), "still finishes its streams"); n > refused {
 				refused = n
 				p.signal(old, syscall.SIGHUP)
 			}
@@ -273,6 +275,29 @@ func TestSecondWishIsRefused(t *testing.T) {
 	})
 	if p.pid() != old {
 		t.Error("another process has taken over")
+	}
+}
+
+// Tableflip may handle a request before the news that makes the request possible.
+func TestRequestBeforeTheNews(t *testing.T) {
+	for _, c := range []struct{ first, then string }{
+		{"process is not ready yet", ""},
+		{"parent hasn't exited", ""},
+		{"parent hasn't exited", "upgrade in progress"},
+	} {
+		asked := 0
+		err := upgrade(func() error {
+			if asked++; asked == 1 {
+				return errors.New(c.first)
+			}
+			if c.then != "" {
+				return errors.New(c.then)
+			}
+			return nil
+		})
+		if got := fmt.Sprint(err); asked != 2 || err == nil && c.then != "" || err != nil && got != c.then {
+			t.Errorf("%q, then %q: asked %d times and the error is %v", c.first, c.then, asked, err)
+		}
 	}
 }
 

@@ -83,6 +83,9 @@ func TestNotifications(t *testing.T) {
 	next := p.pid()
 	m.expect(next, fmt.Sprintf("READY=1\nMAINPID=%d\n", next))
 
+	p.until("the old process does not know that it is replaced", func() bool {
+		return strings.Contains(p.said(), fmt.Sprintln("replaced", old))
+	})
 	// The end of the replaced process is not the end of the service: the next message is
 	// that of the new process.
 	p.signal(old, syscall.SIGTERM)

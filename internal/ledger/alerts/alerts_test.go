@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -138,8 +137,8 @@ func each(t *testing.T, test func(t *testing.T, address string, s *store.Store))
 			s := open(t, at)
 			var l quota.Limit
 			must(t, l.SetBudgets([]budget.Budget{{Amount: 2 * usage.Dollar, Window: 24 * time.Hour}, {Amount: 5 * usage.Dollar}}))
-			must(t, s.CreateOrg(t.Context(), store.Org{ID: "a", Name: "Acme"}))
-			must(t, s.CreateTeam(t.Context(), store.Team{Org: "a", ID: "t", Name: "Search"}))
+			must(t, s.CreateTenant(t.Context(), store.Tenant{Org: "a", Name: "Acme"}))
+			must(t, s.CreateTenant(t.Context(), store.Tenant{Org: "a", Team: "t", Name: "Search"}))
 			must(t, s.CreateKey(t.Context(), access.Record{ID: "k", Name: "ci", Org: "a", Team: "t", Limit: l, Digests: []access.Digest{{Pepper: 1}}}))
 			for i := range int64(12) {
 				cost := usage.Dollar / 2
@@ -172,8 +171,8 @@ func must(t testing.TB, err error) {
 }
 
 // run starts a sender.
-func run(t *testing.T, s Store, v *receiver, change func(*Options)) *lockedBuffer {
-	log := &lockedBuffer{}
+func run(t *testing.T, s Store, v *receiver, change func(*Options)) *testrig.Log {
+	log := &testrig.Log{}
 	o := Options{Store: s, URL: secret.String(v.URL + "/CANARY"), Secret: key, Logger: slog.New(slog.NewTextHandler(log, nil)),
 		Poll: 5 * time.Millisecond, Backoff: 2 * time.Millisecond, MaxWait: 20 * time.Millisecond}
 	if change != nil {
@@ -190,23 +189,6 @@ func run(t *testing.T, s Store, v *receiver, change func(*Options)) *lockedBuffe
 		}
 	})
 	return log
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // waitFor waits for a condition, and then until no alert is due or claimed.
@@ -229,7 +211,7 @@ func TestFiveErrorsThenSuccess(t *testing.T) {
 		v := newReceiver(t, func(try int, w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(map[bool]int{true: 500, false: 200}[try <= 5])
 		})
-		logs := []*lockedBuffer{run(t, s, v, nil), run(t, open(t, address), v, nil)}
+		logs := []*testrig.Log{run(t, s, v, nil), run(t, open(t, address), v, nil)}
 		waitFor(t, "all alerts are accepted", func() bool { n, _, _ := v.count(); return n == expected })
 		n, times, tries := v.count()
 		t.Logf("%d alerts accepted %d times in %d attempts", n, times, tries)

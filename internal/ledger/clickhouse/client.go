@@ -175,9 +175,10 @@ func scan(row []jsontext.Value, dest ...any) error {
 		return fmt.Errorf("clickhouse: a row has %d columns, want %d", len(row), len(dest))
 	}
 	for i, v := range row {
+		to := dest[i] //nolint:gosec // there are as many as columns
 		var n int64
 		var err error
-		if text, ok := dest[i].(*string); ok {
+		if text, ok := to.(*string); ok {
 			err = json.Unmarshal(v, text, jsontext.AllowInvalidUTF8(true))
 		} else {
 			n, err = integer(v)
@@ -185,7 +186,7 @@ func scan(row []jsontext.Value, dest ...any) error {
 		if err != nil {
 			return fmt.Errorf("clickhouse: column %d: %w", i+1, err)
 		}
-		switch d := dest[i].(type) {
+		switch d := to.(type) {
 		case *string:
 		case *int64:
 			*d = n

@@ -45,6 +45,10 @@ func labelValue(name string) string {
 	return "tag_values[indexOf(tag_names, " + quote(key) + ")]" // number 0 is empty
 }
 
+// refusedCount is the place in counts of the rows of refused requests. The table has some of these, so that they are
+// found, but a sum does not: it takes this number from the first, and the refused requests from their own table.
+const refusedCount = 10
+
 // counts are the columns of a sum. The projections of the table have the same.
 func counts() []string {
 	list := []string{"count()", "countIf(isNull(cost))", "countIf(estimated = 1)", "sum(input)", "sum(cache_read)", "sum(cache_write)", "sum(output)", "sum(reasoning)", "sum(ifNull(cost, 0))",
@@ -71,7 +75,13 @@ func (d *DB) Usage(ctx context.Context, q store.UsageQuery) (sums []store.Sum, e
 	if isTooWide(err) || err == nil && len(sums) > store.MaxGroups {
 		return nil, store.ErrTooWide
 	}
-	return sums, err
+	if err == nil && len(sums) > 0 {
+		err = d.addUnits(ctx, &q, by, sums)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.addRefused(ctx, &q, by, sums)
 }
 
 // sums returns the sums of parts of the time.
@@ -92,21 +102,23 @@ func (d *DB) sums(ctx context.Context, q *store.UsageQuery, by []string, spans [
 // usageQuery returns the query of sums by columns. Each span is a part of it, so that each is answered from the
 // smallest projection.
 func usageQuery(q *store.UsageQuery, by []string, spans []span) string {
-	var where conditions
-	where.equal("org", q.Org)
-	where.equal("team", q.Team)
-	where.equal("key_id", q.Key)
-	where.equal("model", q.Model)
-	where.equal("target", q.Target)
-	where.labels(q.User, q.Tag)
+	where := filterOf(q)
 	var columns, outer, names []string
 	for i, column := range by {
 		names = append(names, "g"+strconv.Itoa(i))
 		columns = append(columns, column+" AS "+names[i])
 	}
 	outer = slices.Clone(names)
+	requests := fmt.Sprintf("sum(sign * (c0 - c%d))", refusedCount)
 	for i, count := range counts() {
-		columns, outer = append(columns, fmt.Sprintf("%s AS c%d", count, i)), append(outer, fmt.Sprintf("sum(sign * c%d)", i))
+		sum := fmt.Sprintf("sum(sign * c%d)", i)
+		switch i {
+		case 0:
+			sum = requests
+		case refusedCount:
+			sum = "0"
+		}
+		columns, outer = append(columns, fmt.Sprintf("%s AS c%d", count, i)), append(outer, sum)
 	}
 	group := ""
 	if len(by) > 0 {
@@ -118,9 +130,20 @@ func usageQuery(q *store.UsageQuery, by []string, spans []span) string {
 	}
 	query := "SELECT " + strings.Join(outer, ", ") + " FROM (" + strings.Join(parts, " UNION ALL ") + ")" + group
 	if len(by) > 0 {
-		query += " HAVING sum(sign * c0) > 0 ORDER BY " + strings.Join(names, ", ") + " LIMIT " + strconv.Itoa(store.MaxGroups+1)
+		query += " HAVING " + requests + " > 0 ORDER BY " + strings.Join(names, ", ") + " LIMIT " + strconv.Itoa(store.MaxGroups+1)
 	}
 	return query
+}
+
+// filterOf returns the conditions of a question about sums, other than time.
+func filterOf(q *store.UsageQuery) (where conditions) {
+	where.equal("org", q.Org)
+	where.equal("team", q.Team)
+	where.equal("key_id", q.Key)
+	where.equal("model", q.Model)
+	where.equal("target", q.Target)
+	where.labels(q.User, q.Tag)
+	return where
 }
 
 // isTooWide reports whether the server has ended a query because of its groups.
@@ -257,11 +280,24 @@ func columnsOf(groups []store.Group) (list []string, err error) {
 }
 
 func scanSum(row []jsontext.Value, groups []store.Group) (s store.Sum, err error) {
-	var hour, day, cost int64
+	var cost int64
+	dest := []any{&s.Requests, &s.Unknown, &s.Estimated,
+		&s.Usage.Input, &s.Usage.CacheRead, &s.Usage.CacheWrite, &s.Usage.Output, &s.Usage.Reasoning, &cost, &s.Errors, &s.Refused}
+	for i := range s.FirstToken {
+		dest = append(dest, &s.FirstToken[i])
+	}
+	err = scanGroups(row, groups, &s, dest)
+	s.Cost = usage.Money(cost)
+	return s, err
+}
+
+// scanGroups reads the columns of groups into a sum, and those after them into values.
+func scanGroups(row []jsontext.Value, groups []store.Group, s *store.Sum, values []any) error {
+	var hour, day int64
 	fields := map[string]any{hourColumn: &hour, dayColumn: &day, "org": &s.Org, "team": &s.Team, "key_id": &s.Key, "model": &s.Model, "target": &s.Target}
 	by, err := columnsOf(groups)
 	if err != nil {
-		return s, err
+		return err
 	}
 	var dest []any
 	for _, column := range by {
@@ -270,17 +306,11 @@ func scanSum(row []jsontext.Value, groups []store.Group) (s store.Sum, err error
 		}
 		dest = append(dest, fields[column])
 	}
-	dest = append(dest, &s.Requests, &s.Unknown, &s.Estimated,
-		&s.Usage.Input, &s.Usage.CacheRead, &s.Usage.CacheWrite, &s.Usage.Output, &s.Usage.Reasoning, &cost, &s.Errors, &s.Refused)
-	for i := range s.FirstToken {
-		dest = append(dest, &s.FirstToken[i])
-	}
-	err = scan(row, dest...)
-	s.Cost = usage.Money(cost)
+	err = scan(row, append(dest, values...)...)
 	if n := hour + 24*day; n != 0 {
 		s.Start = time.Unix(n*3600, 0).UTC()
 	}
-	return s, err
+	return err
 }
 
 // Rows returns requests, newest first. It looks at the last hour, then at longer times before it: most pages are

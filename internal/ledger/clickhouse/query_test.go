@@ -2,9 +2,12 @@ package clickhouse
 
 import (
 	"cmp"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -29,7 +32,7 @@ import (
 func generate(count int) []usage.Row {
 	r := rand.New(rand.NewPCG(3, 4))
 	began := time.Date(2026, 11, 1, 7, 0, 0, 0, time.UTC)
-	outcomes := []usage.Outcome{usage.Answered, usage.Answered, usage.Answered, usage.Left, usage.Failed, usage.Refused, usage.Lost, usage.Cached}
+	outcomes := []usage.Outcome{usage.Answered, usage.Answered, usage.Answered, usage.Left, usage.Failed, usage.Lost, usage.Cached}
 	rows := make([]usage.Row, count)
 	for i := range rows {
 		org := r.IntN(4)
@@ -55,6 +58,9 @@ func generate(count int) []usage.Row {
 		}
 		if r.IntN(5) == 0 {
 			row.Losses = []usage.Loss{{Code: "seed_dropped", Path: "a.b"}}
+		}
+		if r.IntN(6) == 0 {
+			*row.Usage.At(llm.CacheWrite1h) = r.Int64N(row.Usage.CacheWrite + 1)
 		}
 		row.Attempts = []usage.Attempt{{Target: row.Target, Began: row.Began.Add(5), Took: row.Took, Status: row.Status, Usage: row.Usage, Cost: row.Cost, Charged: true}}
 		rows[i] = row
@@ -85,7 +91,7 @@ func usageQueries() (list []store.UsageQuery) {
 func rowQueries(rows []usage.Row) []store.RowQuery {
 	from, to := time.Date(2026, 11, 2, 3, 30, 0, 0, time.UTC), time.Date(2026, 11, 8, 14, 10, 0, 0, time.UTC)
 	list := []store.RowQuery{{}, {From: from}, {To: to}, {From: from, To: to}, {Org: `o\3`}, {Org: `o\3`, Team: "t'0"}, {Key: "k01"}, {Account: "k01"}, {Model: "m0"}, {Target: "p/m3"}, {Person: "person é 2"},
-		{User: "u3"}, {Tag: usage.Tag{Key: "feature", Value: "f1"}}, {User: "u3", Tag: usage.Tag{Key: "feature", Value: "f1"}}, {Outcome: usage.Failed}, {Outcome: usage.Answered}, {Status: 429}, {Status: 200},
+		{User: "u3"}, {Tag: usage.Tag{Key: "feature", Value: "f1"}}, {User: "u3", Tag: usage.Tag{Key: "feature", Value: "f1"}}, {Outcome: usage.Failed}, {Outcome: usage.Answered}, {Outcome: usage.Refused}, {Outcome: usage.Refused, Org: `o\4`}, {Org: `o\4`}, {Model: "m1", Outcome: usage.Refused}, {ID: "refused-000a"}, {Status: 429}, {Status: 200},
 		{Fidelity: "dropped"}, {MinCost: 900_000_000}, {MinTook: 15 * time.Second}, {Org: "nobody"}, {ID: rows[len(rows)/2].ID}, {ID: "nobody"}, {Before: &store.RowMark{Began: rows[7].Began, ID: rows[7].ID}},
 		{Org: `o\3`, Outcome: usage.Lost, MinCost: 500_000_000, From: from, To: to}}
 	for i := range list {
@@ -94,8 +100,34 @@ func rowQueries(rows []usage.Row) []store.RowQuery {
 	return list
 }
 
+// refusals returns refused requests of the same days: the counts of two processes, of which some are sent again with
+// higher totals, and rows.
+func refusals() (b usage.Refusals) {
+	r := rand.New(rand.NewPCG(5, 6))
+	began := time.Date(2026, 11, 1, 7, 0, 0, 0, time.UTC)
+	reasons := usage.Reasons()
+	for i := range 3000 {
+		org := r.IntN(5) // one of them has no other requests
+		c := usage.RefusalCount{Log: fmt.Sprint("log", r.IntN(2)), Node: "gw", Org: fmt.Sprint(`o\`, org), Team: fmt.Sprint("t'", r.IntN(3)), Key: fmt.Sprint("k", org, r.IntN(12)),
+			Reason: reasons[r.IntN(len(reasons))], Minute: began.Add(time.Duration(r.IntN(10*24*60)) * time.Minute), Count: r.Int64N(1000)}
+		b.Counts = append(b.Counts, c)
+		if i%3 == 0 {
+			c.Count += r.Int64N(100)
+			b.Counts = append(b.Counts, c)
+		}
+		if i%10 == 0 {
+			b.Rows = append(b.Rows, usage.Row{ID: fmt.Sprintf("refused-%04x", i), Node: "gw", Key: c.Key, Team: c.Team, Org: c.Org, Began: c.Minute.Add(time.Duration(r.IntN(60)) * time.Second),
+				Took: time.Millisecond, Endpoint: "chat_completions", Dialect: "d", Model: fmt.Sprint("m", r.IntN(3)), Status: 429, Outcome: usage.Refused, Cost: new(usage.Money),
+				Told: usage.Told{Reason: c.Reason, Code: "x", Message: "it's \"refused\"", Remedy: "less"}})
+		}
+	}
+	return b
+}
+
 // ledger is what the admin API asks.
 type ledger interface {
+	AppendRefusals(ctx context.Context, b usage.Refusals) error
+	Refusals(ctx context.Context, q store.RefusalQuery) ([]store.Refused, error)
 	Usage(ctx context.Context, q store.UsageQuery) ([]store.Sum, error)
 	Rows(ctx context.Context, q store.RowQuery) ([]usage.Row, error)
 }
@@ -134,6 +166,14 @@ func TestSameAnswers(t *testing.T) {
 	if filling.Wait(); t.Failed() {
 		return
 	}
+	refused := refusals()
+	for _, s := range append(slices.Collect(maps.Values(stores)), ledger(d)) {
+		for _, part := range []usage.Refusals{refused, {Counts: refused.Counts[:500], Rows: refused.Rows[:50]}} { // some of it twice
+			if err := s.AppendRefusals(t.Context(), part); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	asked, timed := 0, clock{}
 	for _, q := range usageQueries() {
 		stop := timed.start("clickhouse", q)
@@ -154,6 +194,16 @@ func TestSameAnswers(t *testing.T) {
 			want, wrong := s.Rows(t.Context(), q)
 			if asked++; err != nil || wrong != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("%s answers %+v with %d rows, %v; ClickHouse with %d, %v%s", name, q, len(want), wrong, len(got), err, firstDifference(got, want))
+			}
+		}
+	}
+	from := time.Date(2026, 11, 3, 0, 30, 20, 0, time.UTC)
+	for _, q := range []store.RefusalQuery{{}, {Org: `o\4`}, {Org: `o\1`, Team: "t'2"}, {Key: "k13"}, {From: from}, {From: from, To: from.Add(30 * time.Hour)}, {Org: "nobody"}} {
+		got, err := d.Refusals(t.Context(), q)
+		for name, s := range stores {
+			want, wrong := s.Refusals(t.Context(), q)
+			if asked++; err != nil || wrong != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s answers %+v with %d refusals, %v; ClickHouse with %d, %v%s", name, q, len(want), wrong, len(got), err, firstDifference(got, want))
 			}
 		}
 	}
@@ -337,6 +387,10 @@ func TestSpans(t *testing.T) {
 func TestOldServer(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		unzipped, _ := gzip.NewReader(r.Body)
+		if query, _ := io.ReadAll(unzipped); strings.Contains(string(query), "FROM refusals") {
+			return
+		}
 		if asked++; r.URL.Query().Has("enable_shared_storage_snapshot_in_query") {
 			http.Error(w, "Code: 115. DB::Exception: Unknown setting", http.StatusBadRequest)
 		}

@@ -41,12 +41,12 @@ const tableHead = `CREATE TABLE IF NOT EXISTS requests (
 	node LowCardinality(String), key_id String, person String, team LowCardinality(String), org LowCardinality(String),
 	endpoint LowCardinality(String), dialect LowCardinality(String), model LowCardinality(String), target LowCardinality(String),
 	outcome LowCardinality(String), fidelity LowCardinality(String), first_token Int64,
-	end_user String, tag_names Array(LowCardinality(String)), tag_values Array(String), detail String,
+	end_user String, tag_names Array(LowCardinality(String)), tag_values Array(String), units Map(LowCardinality(String), Int64), detail String,
 	log LowCardinality(String), partition Int64, position Int64,
 	INDEX by_id id TYPE bloom_filter(0.001) GRANULARITY 1,
 	INDEX by_began began TYPE minmax GRANULARITY 1,
 	INDEX by_key key_id TYPE bloom_filter(0.01) GRANULARITY 1, INDEX by_person person TYPE bloom_filter(0.01) GRANULARITY 1,
-	INDEX by_user end_user TYPE bloom_filter(0.01) GRANULARITY 1, INDEX by_tag tag_values TYPE bloom_filter(0.01) GRANULARITY 1,
+	INDEX by_user end_user TYPE bloom_filter(0.01) GRANULARITY 1, INDEX by_units mapKeys(units) TYPE bloom_filter(0.01) GRANULARITY 1, INDEX by_tag tag_values TYPE bloom_filter(0.01) GRANULARITY 1,
 	INDEX by_model model TYPE set(100) GRANULARITY 1, INDEX by_target target TYPE set(100) GRANULARITY 1, INDEX by_outcome outcome TYPE set(10) GRANULARITY 1,
 	INDEX by_status status TYPE set(20) GRANULARITY 1, INDEX by_fidelity fidelity TYPE set(10) GRANULARITY 1,
 	INDEX by_cost cost TYPE minmax GRANULARITY 1, INDEX by_took took TYPE minmax GRANULARITY 1`
@@ -57,10 +57,18 @@ PARTITION BY toYYYYMM(toDateTime(intDiv(began, 1000000000), 'UTC'))
 ORDER BY (org, intDiv(began, 3600000000000), team, key_id, began, id)
 SETTINGS non_replicated_deduplication_window = 10000`
 
-// Create creates the table if it is not there.
+// unitColumn adds the column of units to a table of an older release.
+const unitColumn = "ALTER TABLE requests ADD COLUMN IF NOT EXISTS units Map(LowCardinality(String), Int64) AFTER tag_values, " +
+	"ADD INDEX IF NOT EXISTS by_units mapKeys(units) TYPE bloom_filter(0.01) GRANULARITY 1"
+
+// Create creates the tables that are not there, and adds what a table of an older release lacks.
 func (d *DB) Create(ctx context.Context) error {
-	_, err := d.call(ctx, table(), nil, nil)
-	return err
+	for _, statement := range []string{table(), unitColumn, refusalTable} {
+		if _, err := d.call(ctx, statement, nil, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Row is a row with its place in the log of its gateway.
@@ -72,37 +80,38 @@ type Row struct {
 
 // record is a row of the table as JSON.
 type record struct {
-	Began      int64        `json:"began"`
-	ID         string       `json:"id"`
-	Took       int64        `json:"took"`
-	Input      int64        `json:"input"`
-	CacheRead  int64        `json:"cache_read"`
-	CacheWrite int64        `json:"cache_write"`
-	Output     int64        `json:"output"`
-	Reasoning  int64        `json:"reasoning"`
-	Cost       *usage.Money `json:"cost"`
-	Status     int          `json:"status"`
-	Stream     int          `json:"stream"`
-	Estimated  int          `json:"estimated"`
-	Node       string       `json:"node"`
-	Key        string       `json:"key_id"`
-	Person     string       `json:"person"`
-	Team       string       `json:"team"`
-	Org        string       `json:"org"`
-	Endpoint   string       `json:"endpoint"`
-	Dialect    string       `json:"dialect"`
-	Model      string       `json:"model"`
-	Target     string       `json:"target"`
-	Outcome    string       `json:"outcome"`
-	Fidelity   string       `json:"fidelity"`
-	FirstToken int64        `json:"first_token"`
-	User       string       `json:"end_user"`
-	Names      []string     `json:"tag_names"`
-	Values     []string     `json:"tag_values"`
-	Detail     string       `json:"detail"`
-	Log        string       `json:"log"`
-	Partition  int          `json:"partition"`
-	Position   int64        `json:"position"`
+	Began      int64            `json:"began"`
+	ID         string           `json:"id"`
+	Took       int64            `json:"took"`
+	Input      int64            `json:"input"`
+	CacheRead  int64            `json:"cache_read"`
+	CacheWrite int64            `json:"cache_write"`
+	Output     int64            `json:"output"`
+	Reasoning  int64            `json:"reasoning"`
+	Cost       *usage.Money     `json:"cost"`
+	Status     int              `json:"status"`
+	Stream     int              `json:"stream"`
+	Estimated  int              `json:"estimated"`
+	Node       string           `json:"node"`
+	Key        string           `json:"key_id"`
+	Person     string           `json:"person"`
+	Team       string           `json:"team"`
+	Org        string           `json:"org"`
+	Endpoint   string           `json:"endpoint"`
+	Dialect    string           `json:"dialect"`
+	Model      string           `json:"model"`
+	Target     string           `json:"target"`
+	Outcome    string           `json:"outcome"`
+	Fidelity   string           `json:"fidelity"`
+	FirstToken int64            `json:"first_token"`
+	User       string           `json:"end_user"`
+	Names      []string         `json:"tag_names"`
+	Values     []string         `json:"tag_values"`
+	Units      map[string]int64 `json:"units,omitzero"` // amounts of the units without a column, by key
+	Detail     string           `json:"detail"`
+	Log        string           `json:"log"`
+	Partition  int              `json:"partition"`
+	Position   int64            `json:"position"`
 }
 
 // Insert inserts a block. The token identifies it: a block with a known token changes nothing.
@@ -127,11 +136,11 @@ func encode(partition int, rows []Row) (data []byte, err error) {
 		one := record{Began: nanos(r.Began), ID: r.ID, Took: int64(r.Took), Input: r.Usage.Input, CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite, Output: r.Usage.Output,
 			Reasoning: r.Usage.Reasoning, Cost: r.Cost, Status: r.Status, Stream: number(r.Stream), Estimated: number(r.Estimated), Node: r.Node, Key: r.Key, Person: r.Person,
 			Team: r.Team, Org: r.Org, Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Target: r.Target, Outcome: string(r.Outcome), Fidelity: r.Fidelity,
-			FirstToken: int64(r.FirstToken), User: r.User, Detail: detail.Encode(&r), Log: rows[i].Log, Partition: partition, Position: rows[i].Position}
+			FirstToken: int64(r.FirstToken), User: r.User, Units: usage.MapOf(r.Usage.Other, usage.Key), Detail: detail.Encode(&r), Log: rows[i].Log, Partition: partition, Position: rows[i].Position}
 		for _, tag := range r.Tags {
 			one.Names, one.Values = append(one.Names, tag.Key), append(one.Values, tag.Value)
 		}
-		line, err := json.Marshal(&one, jsontext.AllowInvalidUTF8(true))
+		line, err := json.Marshal(&one, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 		if err != nil {
 			return nil, err
 		}

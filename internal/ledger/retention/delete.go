@@ -32,8 +32,10 @@ var hourly = []sums{
 	{"label_hours", "hour", "label", time.Hour, "label, hour, org, value, team, key_id, model, target"},
 	{"value_days", "day", "label", day, "label, day, org, value"},
 	{"value_model_days", "day", "label", day, "label, day, org, value, model, target"},
+	{"unit_hours", "hour", "label", time.Hour, "label, hour, org, value, team, key_id, model, target, unit"},
 	{"label_values", "day", "org", day, "org, day, label, value"},
 	{"label_days", "day", "org", day, "org, day"},
+	{"refusals", "minute", "", time.Minute, "minute, org, team, key_id, reason, log"},
 }
 
 // minutes and spent are read by budgets. Minutes go with the rows, because both are only read for the begin

@@ -18,15 +18,33 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/partition"
 )
 
-// Policy says what is kept.
+// Policy is how long the store keeps what it has recorded.
 type Policy struct {
-	Requests time.Duration   // rows of the ledger; 0: all
-	Hours    time.Duration   // sums; 0: all
-	Windows  []time.Duration // of budgets that the store does not have
+	// How long requests are kept, at least a day. What the window of a budget reaches is
+	// kept in any case. The default is for ever.
+	Requests time.Duration `key:"requests" example:"90d"`
+	// How long the sums of requests by hour and day are kept, at least as long as
+	// requests. The default is for ever.
+	Hours time.Duration `key:"hours" example:"2y"`
+
+	Windows []time.Duration // of budgets that the store does not have
+}
+
+// Check checks that lists can find requests by their sums.
+func (p *Policy) Check(at *settings.At) {
+	switch {
+	case at.Has("requests") && p.Requests < 24*time.Hour:
+		at.Wrong("requests", "is less than a day; write one such as 90d, or leave it out to keep everything")
+	case at.Has("hours") && p.Requests == 0:
+		at.Wrong("hours", "needs requests too: lists find requests by their sums; write requests: 90d")
+	case at.Has("hours") && p.Hours < p.Requests:
+		at.Wrong("hours", "is less than requests: lists find requests by their sums; write at least as much")
+	}
 }
 
 // Store is the database.

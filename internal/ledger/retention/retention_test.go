@@ -24,6 +24,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
+	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 var shared struct {
@@ -113,6 +114,7 @@ func (w *world) put(ages ...time.Duration) (ids []string) {
 	for _, age := range ages {
 		r := usage.Row{ID: uuid.NewString(), Key: "k1", Team: "blue", Org: "default", Began: w.now.Add(-age), Took: time.Second, Model: "m", Target: "p/m", Status: 200,
 			Outcome: usage.Answered, Fidelity: "exact", Cost: new(usage.Dollar), Labels: usage.Labels{User: "u1", Tags: []usage.Tag{{Key: "feature", Value: "f1"}}}}
+		*r.Usage.At(llm.CacheWrite1h) = 1
 		rows, ids = append(rows, r), append(ids, r.ID)
 	}
 	w.append(rows)
@@ -123,6 +125,11 @@ func (w *world) append(rows []usage.Row) {
 	w.t.Helper()
 	_, err := w.Append(w.t.Context(), usage.Batch{Log: uuid.NewString(), To: 1, Rows: rows})
 	no(w.t, err)
+	var refused usage.Refusals
+	for _, r := range rows {
+		refused.Counts = append(refused.Counts, usage.RefusalCount{Log: "log", Org: r.Org, Key: r.Key, Reason: usage.RefusedLimit, Minute: r.Began, Count: 1})
+	}
+	no(w.t, w.AppendRefusals(w.t.Context(), refused))
 }
 
 func (w *world) count(from string) (n int) {

@@ -33,8 +33,8 @@ func budgetsOf(t testing.TB, all ...budget.Budget) (l quota.Limit) {
 // newSpender creates the key "k", its team and its organisation.
 func newSpender(t testing.TB, s *Store, key, team, org quota.Limit) {
 	t.Helper()
-	no(t, s.CreateOrg(t.Context(), Org{ID: "a", Name: "Acme", Limit: org}))
-	no(t, s.CreateTeam(t.Context(), Team{Org: "a", ID: "t", Name: "Search", Limit: team}))
+	no(t, s.CreateTenant(t.Context(), Tenant{Org: "a", Name: "Acme", Limit: org}))
+	no(t, s.CreateTenant(t.Context(), Tenant{Org: "a", Team: "t", Name: "Search", Limit: team}))
 	no(t, s.CreateKey(t.Context(), access.Record{ID: "k", Name: "ci", Org: "a", Team: "t", Limit: key, Digests: []access.Digest{{Pepper: 1}}}))
 }
 

@@ -28,6 +28,7 @@ func boundRow(r usage.Row) usage.Row {
 	r.Status = clamp(r.Status, 999)
 	r.Usage, r.Cost = boundUsage(r.Usage), boundMoney(r.Cost)
 	r.Labels = usage.BoundLabels(r.Labels)
+	r.Told = usage.BoundTold(r.Told)
 	r.Agent, r.MoreLosses = usage.BoundAgent(r.Agent), clamp(r.MoreLosses, maxTokens)
 	r.Losses = slices.Clone(r.Losses[:min(len(r.Losses), usage.MaxLosses)])
 	for i := range r.Losses {
@@ -52,8 +53,8 @@ func boundTimes(times ...*time.Duration) {
 }
 
 func boundUsage(u llm.Usage) llm.Usage {
-	for _, n := range []*int64{&u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning} {
-		*n = clamp(*n, maxTokens)
+	for i := range llm.UnitCount {
+		*u.At(i) = clamp(*u.At(i), maxTokens)
 	}
 	return u
 }

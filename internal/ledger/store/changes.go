@@ -70,6 +70,9 @@ func (s *Store) Changes(ctx context.Context, since access.Cursor, limit int) (ou
 			out.Next, out.Reset = last, true
 			return nil
 		}
+		if out.Groups, err = groupsChanged(ctx, c, since.Revision, last.Revision); err != nil {
+			return err
+		}
 		return readChanges(ctx, c, since, last, clampLimit(limit), &out)
 	})
 	return out, err

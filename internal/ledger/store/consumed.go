@@ -18,7 +18,7 @@ func (s *Store) AddSums(ctx context.Context, c db.Conn, batches []usage.Batch, b
 	var rows []usage.Row
 	for i := range batches {
 		b := &batches[i]
-		if b.Rows, err = distinct(b.Rows); err != nil {
+		if b.Rows, err = distinct(counted(b.Rows)); err != nil {
 			return err
 		}
 		rows = append(rows, b.Rows...)

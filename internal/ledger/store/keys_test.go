@@ -19,8 +19,8 @@ func TestKey(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		s := open()
 		ctx := t.Context()
-		no(t, s.CreateOrg(ctx, Org{ID: "acme", Name: "Acme", Limit: quota.Limit{Requests: 9, More: "1/2 3/4"}, Created: noon}))
-		no(t, s.CreateTeam(ctx, Team{Org: "acme", ID: "blue", Name: "Blue", Limit: quota.Limit{Tokens: 7, More: "5/6"}, Created: noon}))
+		no(t, s.CreateTenant(ctx, Tenant{Org: "acme", Name: "Acme", Limit: quota.Limit{Requests: 9, More: "1/2 3/4"}, Created: noon}))
+		no(t, s.CreateTenant(ctx, Tenant{Org: "acme", Team: "blue", Name: "Blue", Limit: quota.Limit{Tokens: 7, More: "5/6"}, Created: noon}))
 		want := sampleKey("k1")
 		want.Org, want.Team, want.Role = "acme", "blue", access.Billing
 		no(t, s.CreateKey(ctx, want))
@@ -35,10 +35,10 @@ func TestKey(t *testing.T) {
 			"again":   s.CreateKey(ctx, want),
 			"no org":  s.CreateKey(ctx, access.Record{ID: "x", Org: "nobody", Digests: want.Digests}),
 			"no team": s.CreateKey(ctx, access.Record{ID: "x", Org: "default", Team: "blue", Digests: want.Digests}),
-			"org":     s.CreateOrg(ctx, Org{ID: "acme"}),
-			"team":    s.CreateTeam(ctx, Team{Org: "acme", ID: "blue"}),
-			"orphan":  s.CreateTeam(ctx, Team{Org: "nobody", ID: "blue"}),
-			"slash":   s.CreateTeam(ctx, Team{Org: "acme", ID: "b/c"}),
+			"org":     s.CreateTenant(ctx, Tenant{Org: "acme"}),
+			"team":    s.CreateTenant(ctx, Tenant{Org: "acme", Team: "blue"}),
+			"orphan":  s.CreateTenant(ctx, Tenant{Org: "nobody", Team: "blue"}),
+			"slash":   s.CreateTenant(ctx, Tenant{Org: "acme", Team: "b/c"}),
 		} {
 			var own Error
 			if !errors.As(err, &own) {
@@ -57,7 +57,7 @@ func TestKeyChanges(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		s := open()
 		ctx := t.Context()
-		no(t, s.CreateTeam(ctx, Team{Org: "default", ID: "blue"}))
+		no(t, s.CreateTenant(ctx, Tenant{Org: "default", Team: "blue"}))
 		no(t, s.CreateKey(ctx, sampleKey("k1")))
 		r, err := s.UpdateKey(ctx, "k1", func(r *access.Record) error {
 			r.Name, r.Team, r.Models, r.Org, r.Role = "new", "blue", nil, "elsewhere", access.Owner
@@ -98,8 +98,8 @@ func TestLists(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		s := open()
 		ctx := t.Context()
-		no(t, s.CreateOrg(ctx, Org{ID: "acme"}))
-		no(t, s.CreateTeam(ctx, Team{Org: "acme", ID: "blue"}))
+		no(t, s.CreateTenant(ctx, Tenant{Org: "acme"}))
+		no(t, s.CreateTenant(ctx, Tenant{Org: "acme", Team: "blue"}))
 		for i := range 5 {
 			k := sampleKey(fmt.Sprint("k", i))
 			if i > 2 {
@@ -134,15 +134,15 @@ func TestLists(t *testing.T) {
 				t.Errorf("%s: got %s, want %s", name, got, c.want)
 			}
 		}
-		o, err := s.UpdateOrg(ctx, "acme", func(o *Org) error { o.Blocked, o.Limit.Budget = true, 5; return nil })
+		o, err := s.UpdateTenant(ctx, "acme", "", func(o *Tenant) error { o.Blocked, o.Limit.Budget = true, 5; return nil })
 		no(t, err)
-		if got, err := s.Org(ctx, "acme"); err != nil || got != o || !got.Blocked {
+		if got, err := s.Tenant(ctx, "acme", ""); err != nil || got != o || !got.Blocked {
 			t.Errorf("org: %+v, %v", got, err)
 		}
-		if list, err := s.Orgs(ctx, "", 0); err != nil || len(list) != 2 || list[1].ID != "default" {
+		if list, err := s.Orgs(ctx, "", 0); err != nil || len(list) != 2 || list[1].Org != "default" {
 			t.Errorf("orgs: %+v, %v", list, err)
 		}
-		tm, err := s.UpdateTeam(ctx, "acme", "blue", func(tm *Team) error { tm.Name = "Blue"; return nil })
+		tm, err := s.UpdateTenant(ctx, "acme", "blue", func(tm *Tenant) error { tm.Name = "Blue"; return nil })
 		no(t, err)
 		if list, err := s.Teams(ctx, "acme", "", 0); err != nil || len(list) != 1 || list[0] != tm {
 			t.Errorf("teams: %+v, %v", list, err)
@@ -150,7 +150,7 @@ func TestLists(t *testing.T) {
 		if k, err := s.Key(ctx, "k3"); err != nil || !k.Blocked() {
 			t.Errorf("the key of a blocked organisation: %+v, %v", k, err)
 		}
-		if _, err := s.UpdateTeam(ctx, "acme", "red", func(*Team) error { return nil }); !errors.Is(err, ErrNotFound) {
+		if _, err := s.UpdateTenant(ctx, "acme", "red", func(*Tenant) error { return nil }); !errors.Is(err, ErrNotFound) {
 			t.Error(err)
 		}
 	})
@@ -231,10 +231,10 @@ func TestChangesSkipNothing(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		for _, org := range []string{"default", "acme"} {
 			if org != "default" {
-				no(t, s.CreateOrg(ctx, Org{ID: org}))
+				no(t, s.CreateTenant(ctx, Tenant{Org: org}))
 			}
 			for _, team := range []string{"blue", "red"} {
-				no(t, s.CreateTeam(ctx, Team{Org: org, ID: team}))
+				no(t, s.CreateTenant(ctx, Tenant{Org: org, Team: team}))
 			}
 		}
 		mirrors := map[int]*mirror{}
@@ -256,10 +256,10 @@ func TestChangesSkipNothing(t *testing.T) {
 				_, err := s.UpdateKey(ctx, fmt.Sprint("k", random.IntN(n)), func(r *access.Record) error { r.Name, r.Team = fmt.Sprint(round), team; return nil })
 				no(t, err)
 			case what == 4:
-				_, err := s.UpdateTeam(ctx, org, team, func(tm *Team) error { tm.Limit.Requests++; tm.Blocked = !tm.Blocked; return nil })
+				_, err := s.UpdateTenant(ctx, org, team, func(tm *Tenant) error { tm.Limit.Requests++; tm.Blocked = !tm.Blocked; return nil })
 				no(t, err)
 			default:
-				_, err := s.UpdateOrg(ctx, org, func(o *Org) error { o.Limit.Requests++; return nil })
+				_, err := s.UpdateTenant(ctx, org, "", func(o *Tenant) error { o.Limit.Requests++; return nil })
 				no(t, err)
 			}
 			for limit, m := range mirrors {
@@ -282,7 +282,7 @@ func TestChangesUnderLoad(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		nodes := []*Store{open(), open()}
 		for _, team := range []string{"blue", "red"} {
-			no(t, nodes[0].CreateTeam(bg(), Team{Org: "default", ID: team}))
+			no(t, nodes[0].CreateTenant(bg(), Tenant{Org: "default", Team: team}))
 		}
 		var writers, followers sync.WaitGroup
 		done := make(chan struct{})
@@ -295,7 +295,7 @@ func TestChangesUnderLoad(t *testing.T) {
 					if err := s.CreateKey(bg(), k); err != nil {
 						t.Error(err)
 					}
-					if _, err := s.UpdateTeam(bg(), "default", k.Team, func(tm *Team) error { tm.Limit.Requests++; return nil }); err != nil {
+					if _, err := s.UpdateTenant(bg(), "default", k.Team, func(tm *Tenant) error { tm.Limit.Requests++; return nil }); err != nil {
 						t.Error(err)
 					}
 				}
@@ -320,7 +320,7 @@ func TestChangesUnderLoad(t *testing.T) {
 		for i, m := range mirrors {
 			m.check(t, nodes[i])
 		}
-		if tm, err := nodes[0].Team(bg(), "default", "blue"); err != nil || tm.Limit.Requests != 4*8 {
+		if tm, err := nodes[0].Tenant(bg(), "default", "blue"); err != nil || tm.Limit.Requests != 4*8 {
 			t.Errorf("an update was lost: %+v, %v", tm, err)
 		}
 	})

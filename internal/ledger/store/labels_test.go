@@ -169,11 +169,7 @@ func addTo(s Sum, r usage.Row) Sum {
 	if r.Estimated {
 		s.Estimated++
 	}
-	s.Usage.Input += r.Usage.Input
-	s.Usage.CacheRead += r.Usage.CacheRead
-	s.Usage.CacheWrite += r.Usage.CacheWrite
-	s.Usage.Output += r.Usage.Output
-	s.Usage.Reasoning += r.Usage.Reasoning
+	s.Usage = s.Usage.Add(r.Usage)
 	return s
 }
 

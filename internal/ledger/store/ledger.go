@@ -14,7 +14,7 @@ import (
 // nothing. It returns the position up to which the ledger has the log. If that is less than
 // Batch.After, the database was set back to an older state, and Append has stored nothing.
 func (s *Store) Append(ctx context.Context, b usage.Batch) (have int64, err error) {
-	rows, err := distinct(b.Rows)
+	rows, err := distinct(counted(b.Rows))
 	if err != nil {
 		return 0, err
 	}
@@ -60,6 +60,15 @@ func (s *Store) Finish(ctx context.Context, log string) error {
 		}
 		return nil
 	})
+}
+
+// counted returns the rows without those of refused requests, which AppendRefusals adds.
+func counted(rows []usage.Row) []usage.Row {
+	refused := func(r usage.Row) bool { return r.Outcome == usage.Refused }
+	if !slices.ContainsFunc(rows, refused) { // rows are large
+		return rows
+	}
+	return slices.DeleteFunc(slices.Clone(rows), refused)
 }
 
 // distinct bounds rows and sorts them by time and id. All transactions lock in the same order, which avoids

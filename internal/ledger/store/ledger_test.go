@@ -27,7 +27,7 @@ func TestRows(t *testing.T) {
 		for i := range sent {
 			sent[i].Began = noon.Add(time.Duration(i/3) * time.Second) // several at once
 		}
-		sent[3].Cost, sent[3].Outcome, sent[3].Attempts = new(usage.Dollar), usage.Refused, nil
+		sent[3].Cost, sent[3].Outcome, sent[3].Attempts = new(usage.Dollar), usage.Queued, nil
 		sent[3].Status, sent[3].Fidelity, sent[3].Took = 429, "dropped", 2*time.Second
 		sent[3].Client = usage.Client{Person: "Ada", Agent: "curl/8 <\u00e9>", Trace: "0af7651916cd43dd8448eb211c80319c"}
 		sent[3].Losses, sent[3].MoreLosses = []usage.Loss{{Code: "seed.unsupported", Path: "seed"}}, 2
@@ -61,9 +61,9 @@ func TestRows(t *testing.T) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
 		for name, q := range map[string]RowQuery{
-			"id": {ID: sent[3].ID}, "outcome": {Outcome: usage.Refused}, "status": {Status: 429}, "fidelity": {Fidelity: "dropped"},
+			"id": {ID: sent[3].ID}, "outcome": {Outcome: usage.Queued}, "status": {Status: 429}, "fidelity": {Fidelity: "dropped"},
 			"person": {Person: "Ada"}, "took": {MinTook: 2 * time.Second}, "cost": {MinCost: usage.Dollar},
-			"key": {Key: sent[3].Key, From: sent[3].Began, To: sent[4].Began.Add(1), Outcome: usage.Refused},
+			"key": {Key: sent[3].Key, From: sent[3].Began, To: sent[4].Began.Add(1), Outcome: usage.Queued},
 		} {
 			if got, err := s.Rows(ctx, q); err != nil || len(got) != 1 || !reflect.DeepEqual(got[0], sent[3]) {
 				t.Errorf("%s: %+v, %v", name, got, err)
@@ -113,11 +113,7 @@ func checkSums(t *testing.T, s *Store, all []usage.Row) {
 		for _, account := range r.Accounts() {
 			want[account] += int64(*r.Cost)
 		}
-		sum.Input += r.Usage.Input
-		sum.CacheRead += r.Usage.CacheRead
-		sum.CacheWrite += r.Usage.CacheWrite
-		sum.Output += r.Usage.Output
-		sum.Reasoning += r.Usage.Reasoning
+		sum = sum.Add(r.Usage)
 	}
 	for account, cost := range want {
 		if got, err := spentSince(bg(), s, account, time.Time{}); err != nil || int64(got) != cost {

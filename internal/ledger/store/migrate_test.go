@@ -4,12 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
 
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 )
+
+// firstVersion is the version of the tables of the first schema file.
+const firstVersion = 16
 
 // ownFiles returns the names of the migrations.
 func ownFiles(t *testing.T) []string {
@@ -19,18 +23,25 @@ func ownFiles(t *testing.T) []string {
 	return names
 }
 
-// nextSchema is the schema with two more migrations.
-func nextSchema(t *testing.T) fs.FS {
+// copyOf returns a schema of some files.
+func copyOf(t *testing.T, names []string) fstest.MapFS {
 	t.Helper()
-	own := ownFiles(t)
 	files := fstest.MapFS{}
-	for _, name := range own {
+	for _, name := range names {
 		data, err := ownSchema.ReadFile(name)
 		no(t, err)
 		files[name] = &fstest.MapFile{Data: data}
 	}
+	return files
+}
+
+// nextSchema is the schema with two more migrations.
+func nextSchema(t *testing.T) fs.FS {
+	t.Helper()
+	files := copyOf(t, ownFiles(t))
+	last := firstVersion + len(files) - 1
 	add := func(number int, name, text string) {
-		files[fmt.Sprintf("schema/%04d_%s.sql", len(own)+number, name)] = &fstest.MapFile{Data: []byte(text)}
+		files[fmt.Sprintf("schema/%04d_%s.sql", last+number, name)] = &fstest.MapFile{Data: []byte(text)}
 	}
 	add(1, "more", `-- a column, a table
 ALTER TABLE requests ADD COLUMN region TEXT NOT NULL DEFAULT 'here';
@@ -116,6 +127,37 @@ func TestMigrateTogether(t *testing.T) {
 		starting.Wait()
 		if n := count(t, open(), "schema_steps"); n != len(ownFiles(t)) {
 			t.Errorf("%d steps were taken", n)
+		}
+	})
+}
+
+// TestEarlierVersions opens a store that has the tables of the first schema file by the sixteen migrations of the
+// program before, and one that lacks the last of them.
+func TestEarlierVersions(t *testing.T) {
+	each(t, func(t *testing.T, url string) {
+		s := opened(t, url, Options{Migrate: true, schema: copyOf(t, ownFiles(t)[:1])})
+		ready(t, s)
+		no(t, s.CreateKey(bg(), sampleKey("k1")))
+		no(t, execute(bg(), s, `DELETE FROM schema_steps`))
+		for version := range int64(firstVersion) {
+			no(t, execute(bg(), s, `INSERT INTO schema_steps (version, name, taken) VALUES ($1, $2, 1)`, version+1, fmt.Sprintf("%04d_x.sql", version+1)))
+		}
+		same := opened(t, url, Options{Migrate: true})
+		ready(t, same)
+		if r, err := same.Key(bg(), "k1"); err != nil || r.ID != "k1" {
+			t.Error(err)
+		}
+		next := opened(t, url, Options{Migrate: true, schema: nextSchema(t)})
+		ready(t, next)
+		if n := count(t, next, "schema_steps"); n != firstVersion+len(ownFiles(t))-1+2 {
+			t.Errorf("%d steps were taken", n)
+		}
+		no(t, execute(bg(), s, `DELETE FROM schema_steps WHERE version >= $1`, int64(firstVersion)))
+		for _, migrate := range []bool{true, false} {
+			_, err := opened(t, url, Options{Migrate: migrate}).Key(bg(), "k1")
+			if err == nil || !strings.Contains(err.Error(), "version 15") || !strings.Contains(err.Error(), "version 16") || !strings.Contains(err.Error(), "docs/operations/upgrade.md") {
+				t.Error(err)
+			}
 		}
 	})
 }

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -69,66 +67,57 @@ func spread(prefix string) []usage.Row {
 	return list
 }
 
-// TestDivide divides tables with rows, and is interrupted before each commit. The tables then have all
-// rows, once, and accounts have their rights.
-func TestDivide(t *testing.T) {
+// TestFirstPartitions checks the partitions of new tables: rows of all times have one, and other accounts have no rights
+// but those that they were given.
+func TestFirstPartitions(t *testing.T) {
 	url := database(t)
-	old := opened(t, url, Options{Migrate: true, schema: schemaBefore(t, "partitions")})
-	sent := spread("di")
-	no(t, put(bg(), old, sent))
-	no(t, execute(bg(), old, `CREATE ROLE divided LOGIN`))
-	no(t, execute(bg(), old, `GRANT SELECT, INSERT ON requests TO divided`))
-	no(t, execute(bg(), old, `GRANT SELECT ON schema_steps TO divided`))
-	lost := errors.New("the process ended")
-	for at := 0; ; at++ {
-		n := 0
-		err := partition.Migrate(bg(), func(ctx context.Context, do func(context.Context, db.Conn) error) error {
-			return old.Write(ctx, func(ctx context.Context, c db.Conn) error {
-				n++
-				if err := do(ctx, c); err != nil || n <= at {
-					return err
-				}
-				return lost
-			})
-		})
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, lost) {
-			t.Fatal(err)
-		}
-		if at > 20 {
-			t.Fatal("it does not end")
-		}
-		no(t, put(bg(), old, rows("dj", 1))) // an old node writes rows of today meanwhile
-	}
 	s := opened(t, url, Options{Migrate: true})
+	sent := spread("di")
+	no(t, put(bg(), s, sent))
 	no(t, put(bg(), s, sent)) // again, as after a lost acknowledgement
 	more := rows("ee", 5)
 	for i := range more {
 		more[i].Began = noon.AddDate(0, i-2, 0)
 	}
 	no(t, put(bg(), s, more))
-	checkRows(t, s, append(append(sent, rows("dj", 1)...), more...))
-	if parts := partitionsOf(t, s, "requests"); len(parts) != 1 || parts[0].Name != "requests_first" {
-		t.Errorf("%+v", parts)
+	checkRows(t, s, append(sent, more...))
+	for _, table := range partition.Tables() {
+		parts := partitionsOf(t, s, table)
+		if len(parts) != 1 || parts[0].Name != table+"_first" {
+			t.Errorf("%+v", parts)
+		}
+		if room := time.Until(time.Unix(0, parts[0].To)); room < 8*24*time.Hour || room > 9*24*time.Hour {
+			t.Errorf("the first partition of %s has room for %v", table, room)
+		}
 	}
-	if n := count(t, s, "requests_rest"); n != 4 {
-		t.Errorf("%d rows are later than the first partition, want 4", n)
+	later := 0
+	for _, r := range append(sent, more...) {
+		if r.Began.UnixNano() >= partitionsOf(t, s, "requests")[0].To {
+			later++
+		}
 	}
+	if n := count(t, s, "requests_rest"); n != later {
+		t.Errorf("%d rows are later than the first partition, want %d", n, later)
+	}
+	no(t, execute(bg(), s, `CREATE ROLE divided LOGIN`))
+	no(t, execute(bg(), s, `GRANT SELECT, INSERT ON requests TO divided`))
+	no(t, execute(bg(), s, `GRANT USAGE ON SEQUENCE requests_n_seq TO divided`))
+	no(t, execute(bg(), s, `GRANT SELECT ON schema_steps TO divided`))
 	other := opened(t, strings.Replace(url, "postgres@", "divided@", 1), Options{})
 	no(t, execute(bg(), other, `INSERT INTO requests (began, id, took, input, cache_read, cache_write, output, reasoning, status, stream, estimated, node, key_id, person, team, org, endpoint, dialect, model, target, outcome, fidelity, detail)
 		VALUES (5, 'x', 1, 0, 0, 0, 0, 0, 200, FALSE, FALSE, '', '', '', '', '', '', '', '', '', '', '', '{}')`))
-	if err := execute(bg(), other, `SELECT isogloss_add_partition('requests', 1, 2)`); err == nil {
-		t.Error("every account may add partitions")
+	for _, function := range []string{`isogloss_add_partition('requests', 1, 2)`, `isogloss_drop_partition('requests_first', 1)`} {
+		if err := execute(bg(), other, `SELECT `+function); err == nil {
+			t.Errorf("every account may call %s", function)
+		}
 	}
-	for _, index := range []string{"requests_once", "requests_id", "requests_of_key", "requests_of_person", "requests_of_status", "requests_of_fidelity", "requests_of_outcome"} {
-		if n := count(t, s, "pg_index i JOIN pg_class x ON x.oid = i.indexrelid WHERE x.relname = '"+index+"' AND i.indrelid = 'requests'::regclass AND i.indisvalid"); n != 1 {
-			t.Errorf("index %s is missing or invalid", index)
-		}
-		if n := count(t, s, "pg_inherits WHERE inhparent = '"+index+"'::regclass AND inhrelid = 'first_"+index+"'::regclass"); n != 1 {
-			t.Errorf("index %s was built again", index)
-		}
+}
+
+// TestFunctionsUseTheirSchema checks that the functions of partitions use no table that their caller has made.
+func TestFunctionsUseTheirSchema(t *testing.T) {
+	s := opened(t, database(t), Options{Migrate: true})
+	if n := count(t, s, `pg_proc WHERE proname LIKE 'isogloss%' AND prosecdef AND proconfig @> ARRAY['search_path=public, pg_temp', 'lock_timeout=200ms']`); n != 2 {
+		t.Errorf("%d functions", n)
 	}
 }
 
@@ -139,50 +128,6 @@ func partitionsOf(t *testing.T, s *Store, table string) (list []partition.Partit
 		return err
 	}))
 	return list
-}
-
-// TestDivideUnderLoad divides the tables while two old nodes write. No call fails, and nothing is lost.
-func TestDivideUnderLoad(t *testing.T) {
-	url := database(t)
-	old := opened(t, url, Options{Migrate: true, schema: schemaBefore(t, "partitions")})
-	var load sync.WaitGroup
-	stop, writing := make(chan struct{}), make(chan struct{}, 100)
-	var batches [2]int
-	for w := range batches {
-		load.Go(func() {
-			for n := 0; ; n++ {
-				if err := put(bg(), old, rows(fmt.Sprintf("%d%07d", w, n), 50)); err != nil {
-					t.Error("append:", err)
-				}
-				batches[w]++
-				select {
-				case <-stop:
-					return
-				case writing <- struct{}{}:
-				default:
-				}
-			}
-		})
-	}
-	for range 6 {
-		<-writing
-	}
-	s := opened(t, url, Options{Migrate: true})
-	for deadline := time.Now().Add(30 * time.Second); s.Ready() != nil && time.Now().Before(deadline); {
-		_, _ = s.Rows(bg(), RowQuery{Limit: 1})
-	}
-	for range 6 {
-		<-writing
-	}
-	close(stop)
-	load.Wait()
-	no(t, s.Ready())
-	if n, want := count(t, s, "requests"), 50*(batches[0]+batches[1]); n != want {
-		t.Errorf("%d rows, want %d", n, want)
-	}
-	if parts := partitionsOf(t, s, "labels"); len(parts) != 1 {
-		t.Errorf("%+v", parts)
-	}
 }
 
 // TestAddPartitions adds partitions by two nodes at once, with rows that came before their partition, and

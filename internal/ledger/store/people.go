@@ -50,13 +50,13 @@ func (s *Store) createPerson(ctx context.Context, r access.Record) error {
 // ensureTenants creates the organisation and the team of an account if they do not exist.
 func (s *Store) ensureTenants(ctx context.Context, r access.Record) error {
 	now := time.Now()
-	if err := s.CreateOrg(ctx, Org{ID: r.Org, Name: r.Org, Created: now}); err != nil && !errors.Is(err, ErrExists) {
+	if err := s.CreateTenant(ctx, Tenant{Org: r.Org, Name: r.Org, Created: now}); err != nil && !errors.Is(err, ErrExists) {
 		return err
 	}
 	if r.Team == "" {
 		return nil
 	}
-	if err := s.CreateTeam(ctx, Team{Org: r.Org, ID: r.Team, Name: r.Team, Created: now}); err != nil && !errors.Is(err, ErrExists) {
+	if err := s.CreateTenant(ctx, Tenant{Org: r.Org, Team: r.Team, Name: r.Team, Created: now}); err != nil && !errors.Is(err, ErrExists) {
 		return err
 	}
 	return nil

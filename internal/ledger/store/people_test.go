@@ -31,7 +31,7 @@ func TestSavePerson(t *testing.T) {
 		if got.Team != "ads" || got.Limit.Requests != 7 || !slices.Equal(got.Models, ann.Models) || got.Invalid || got.Role != "" {
 			t.Errorf("%+v", got)
 		}
-		_, err = s.UpdateTeam(t.Context(), "acme", "ads", func(team *Team) error { team.Limit.Requests = 99; return nil })
+		_, err = s.UpdateTenant(t.Context(), "acme", "ads", func(team *Tenant) error { team.Limit.Requests = 99; return nil })
 		no(t, err)
 		_, err = s.RevokeKey(t.Context(), ann.ID, time.Now())
 		no(t, err)

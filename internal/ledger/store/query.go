@@ -102,6 +102,9 @@ type UsageQuery = sums.Query
 // Sum is the usage of a group.
 type Sum = sums.Sum
 
+// Place is what a sum is grouped by.
+type Place = sums.Place
+
 // MaxGroups bounds the size of a result, and ErrTooWide reports one with more groups.
 const (
 	MaxGroups  = sums.MaxGroups

@@ -98,8 +98,25 @@ func (q *RowQuery) parts(ctx context.Context, c db.Conn) (parts []RowQuery, err 
 		}
 		next = hour - 1
 		return nil
-	}, `SELECT DISTINCT hour FROM model_hours`+w.Text()+` ORDER BY hour DESC`, w.Args...)
+	}, `SELECT hour FROM model_hours`+w.Text()+q.refusedHours(&w)+` ORDER BY hour DESC`, w.Args...)
 	return parts, err
+}
+
+// refusedHours returns the part of a query for the hours that have refused requests. Sums do not have these. Rows of
+// some model or target are not distinguished: an hour too many is only searched in vain.
+func (q *RowQuery) refusedHours(w *db.Where) string {
+	if q.Outcome != "" && q.Outcome != usage.Refused || q.Target != "" || q.MinCost > 0 {
+		return ` UNION SELECT hour FROM model_hours WHERE FALSE` // it makes the hours distinct
+	}
+	w.Conditions = nil
+	w.AddIf(!q.From.IsZero(), "minute >= ", 60*hourOf(q.From))
+	w.AddIf(!q.To.IsZero(), "minute < ", 60*hourOf(q.To)+60)
+	if q.Before != nil {
+		w.Add("minute < ", 60*hourOf(q.Before.Began)+60)
+	}
+	w.AddIf(q.Org != "", "org = ", q.Org)
+	w.AddIf(q.Team != "", "team = ", q.Team)
+	return ` UNION SELECT minute / 60 AS hour FROM refusals` + w.Text()
 }
 
 // read appends the rows of the query.

@@ -29,8 +29,8 @@ func TestAttacksStayData(t *testing.T) {
 		s := open()
 		ctx := t.Context()
 		for i, text := range attacks {
-			no(t, s.CreateOrg(ctx, Org{ID: text, Name: text}))
-			no(t, s.CreateTeam(ctx, Team{Org: text, ID: text, Name: text}))
+			no(t, s.CreateTenant(ctx, Tenant{Org: text, Name: text}))
+			no(t, s.CreateTenant(ctx, Tenant{Org: text, Team: text, Name: text}))
 			k := sampleKey(text)
 			k.Name, k.Org, k.Team, k.Models, k.Criticality = text, text, text, []string{text}, text
 			no(t, s.CreateKey(ctx, k))
@@ -69,7 +69,7 @@ func TestAttacksStayData(t *testing.T) {
 			if _, err := s.Keys(ctx, KeyFilter{Org: text}, "", 0); !errors.As(err, &own) {
 				t.Errorf("filter %q: %v", text, err)
 			}
-			if _, err := s.Org(ctx, text); !errors.As(err, &own) {
+			if _, err := s.Tenant(ctx, text, ""); !errors.As(err, &own) {
 				t.Errorf("organisation %q: %v", text, err)
 			}
 		}
@@ -148,9 +148,9 @@ func TestGrants(t *testing.T) {
 		no(t, execute(bg(), owner, statement))
 	}
 	s := opened(t, strings.Replace(url, "postgres@", "gateway@", 1), Options{})
-	no(t, s.CreateTeam(bg(), Team{Org: "default", ID: "blue"}))
+	no(t, s.CreateTenant(bg(), Tenant{Org: "default", Team: "blue"}))
 	no(t, s.CreateKey(bg(), sampleKey("k1")))
-	_, err = s.UpdateOrg(bg(), "default", func(o *Org) error { o.Limit.Requests = 1; return nil })
+	_, err = s.UpdateTenant(bg(), "default", "", func(o *Tenant) error { o.Limit.Requests = 1; return nil })
 	no(t, err)
 	_, err = s.RevokeKey(bg(), "k1", noon)
 	no(t, err)

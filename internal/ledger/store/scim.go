@@ -19,7 +19,11 @@ type Account struct {
 func (s *Store) Provision(ctx context.Context, do func(context.Context, db.Conn) (user string, err error)) (changed []Account, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		changed = nil
-		if _, _, err := nextRevision(ctx, c, 0); err != nil { // SavePerson waits
+		revision, _, err := nextRevision(ctx, c, 0) // SavePerson waits
+		if err == nil {
+			err = markGroups(ctx, c, revision)
+		}
+		if err != nil {
 			return err
 		}
 		user, err := do(ctx, c)

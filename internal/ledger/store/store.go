@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
-	"github.com/isogloss-gateway/isogloss/internal/ledger/store/partition"
 )
 
 //go:embed schema/*.sql
@@ -39,8 +38,7 @@ func Open(_ context.Context, address string, o Options) (*Store, error) {
 	if o.schema == nil {
 		o.schema = ownSchema
 	}
-	d, err := db.Open(address, db.Options{Schema: o.schema, Convert: map[string]func(context.Context, db.Conn) error{"ledger": convertLedger},
-		Before: map[string]func(context.Context, db.Transaction) error{"partitions": partition.Migrate}, Migrate: o.Migrate, Logger: o.Logger, Timeout: o.Timeout})
+	d, err := db.Open(address, db.Options{Schema: o.schema, Migrate: o.Migrate, Logger: o.Logger, Timeout: o.Timeout})
 	if err != nil {
 		return nil, err
 	}

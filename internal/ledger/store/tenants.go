@@ -8,23 +8,22 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
 )
 
-// Org is an organisation. The organisation "default" always exists.
-type Org struct {
-	ID      string
+// Tenant is an organisation, or a team of one. The organisation "default" always exists.
+type Tenant struct {
+	Org     string
+	Team    string // unique in the organisation; empty: the tenant is the organisation
 	Name    string
 	Blocked bool // its keys are rejected
 	Limit   quota.Limit
 	Created time.Time
 }
 
-// Team is a part of an organisation.
-type Team struct {
-	Org     string
-	ID      string // unique in the organisation
-	Name    string
-	Blocked bool // its keys are rejected
-	Limit   quota.Limit
-	Created time.Time
+// Account returns the name of the tenant's account in the ledger: org:ORG or team:ORG/TEAM.
+func (t *Tenant) Account() string {
+	if t.Team == "" {
+		return "org:" + t.Org
+	}
+	return "team:" + t.Org + "/" + t.Team
 }
 
 // ErrNotFound reports that an organisation or team does not exist.
@@ -32,21 +31,14 @@ var ErrNotFound = Error("there is no such organisation or team")
 
 const tenantColumns = `name, blocked, created, limit_requests, limit_tokens, limit_concurrency, budget, budget_window, budgets`
 
-// CreateOrg adds an organisation.
-func (s *Store) CreateOrg(ctx context.Context, o Org) error {
-	if err := checkID("organisation", o.ID); err != nil {
-		return err
+// CreateTenant adds an organisation, or a team to an organisation. It takes a revision, like every
+// change, though no key has changed.
+func (s *Store) CreateTenant(ctx context.Context, t Tenant) error {
+	kind, id, insert, args := "organisation", t.Org, `INSERT INTO orgs (id, `, []any{t.Org}
+	if t.Team != "" {
+		kind, id, insert, args = "team", t.Team, `INSERT INTO teams (org, id, `, []any{t.Org, t.Team}
 	}
-	if err := checkLimit(o.Limit); err != nil {
-		return err
-	}
-	args := append([]any{o.ID, bound(o.Name), o.Blocked, nanos(o.Created)}, limitArgs(o.Limit)...)
-	return s.create(ctx, `INSERT INTO orgs (id, `+tenantColumns+`, base, top) VALUES `, args)
-}
-
-// CreateTeam adds a team to an organisation.
-func (s *Store) CreateTeam(ctx context.Context, t Team) error {
-	if err := checkID("team", t.ID); err != nil {
+	if err := checkID(kind, id); err != nil {
 		return err
 	}
 	if err := checkLimit(t.Limit); err != nil {
@@ -55,18 +47,14 @@ func (s *Store) CreateTeam(ctx context.Context, t Team) error {
 	if !db.Storable(t.Org) {
 		return ErrNoOrg
 	}
-	args := append([]any{t.Org, t.ID, bound(t.Name), t.Blocked, nanos(t.Created)}, limitArgs(t.Limit)...)
-	return s.create(ctx, `INSERT INTO teams (org, id, `+tenantColumns+`, base, top) VALUES `, args)
-}
-
-// create takes a revision, like every change, though no key has changed.
-func (s *Store) create(ctx context.Context, insert string, args []any) error {
+	args = append(args, bound(t.Name), t.Blocked, nanos(t.Created))
+	args = append(args, limitArgs(t.Limit)...)
 	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		revision, _, err := nextRevision(ctx, c, 0)
 		if err != nil {
 			return err
 		}
-		err = c.Exec(ctx, insert+db.Placeholders(1, len(args)+2), append(args[:len(args):len(args)], revision, revision)...)
+		err = c.Exec(ctx, insert+tenantColumns+`, base, top) VALUES `+db.Placeholders(1, len(args)+2), append(args[:len(args):len(args)], revision, revision)...)
 		switch {
 		case err != nil && s.db.Is(err, db.Duplicate):
 			return ErrExists
@@ -77,134 +65,93 @@ func (s *Store) create(ctx context.Context, insert string, args []any) error {
 	})
 }
 
-// UpdateOrg lets edit change an organisation's name, limit and whether it is blocked. edit may be
-// called again after a conflict with another transaction.
-func (s *Store) UpdateOrg(ctx context.Context, id string, edit func(*Org) error) (o Org, err error) {
+// UpdateTenant lets edit change the name and the limit of an organisation or a team, and whether it is
+// blocked. edit may be called again after a conflict with another transaction.
+func (s *Store) UpdateTenant(ctx context.Context, org, team string, edit func(*Tenant) error) (t Tenant, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		revision, _, err := nextRevision(ctx, c, 0)
 		if err != nil {
 			return err
 		}
-		list, err := orgs(ctx, c, ` WHERE id = $1`, id)
+		old, err := readTenant(ctx, c, org, team)
 		if err != nil {
 			return err
 		}
-		if len(list) == 0 {
-			return ErrNotFound
-		}
-		o = list[0]
-		if err := edit(&o); err != nil {
-			return err
-		}
-		o.ID, o.Created, o.Name = id, list[0].Created, bound(o.Name)
-		if err := checkLimit(o.Limit); err != nil {
-			return err
-		}
-		return c.Exec(ctx, `UPDATE orgs SET base = $2, top = $3, name = $4, blocked = $5,
-			limit_requests = $6, limit_tokens = $7, limit_concurrency = $8, budget = $9, budget_window = $10, budgets = $11 WHERE id = $1`,
-			append([]any{id, revision, revision, o.Name, o.Blocked}, limitArgs(o.Limit)...)...)
-	})
-	return o, err
-}
-
-// UpdateTeam changes a team like UpdateOrg an organisation.
-func (s *Store) UpdateTeam(ctx context.Context, org, id string, edit func(*Team) error) (t Team, err error) {
-	err = s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
-		revision, _, err := nextRevision(ctx, c, 0)
-		if err != nil {
-			return err
-		}
-		list, err := teams(ctx, c, ` WHERE org = $1 AND id = $2`, org, id)
-		if err != nil {
-			return err
-		}
-		if len(list) == 0 {
-			return ErrNotFound
-		}
-		t = list[0]
+		t = old
 		if err := edit(&t); err != nil {
 			return err
 		}
-		t.Org, t.ID, t.Created, t.Name = org, id, list[0].Created, bound(t.Name)
+		t.Org, t.Team, t.Created, t.Name = org, team, old.Created, bound(t.Name)
 		if err := checkLimit(t.Limit); err != nil {
 			return err
 		}
-		return c.Exec(ctx, `UPDATE teams SET base = $3, top = $4, name = $5, blocked = $6,
-			limit_requests = $7, limit_tokens = $8, limit_concurrency = $9, budget = $10, budget_window = $11, budgets = $12 WHERE org = $1 AND id = $2`,
-			append([]any{org, id, revision, revision, t.Name, t.Blocked}, limitArgs(t.Limit)...)...)
+		w := db.Where{Args: append([]any{revision, revision, t.Name, t.Blocked}, limitArgs(t.Limit)...)}
+		return c.Exec(ctx, `UPDATE `+selectTenant(&w, org, team)+` SET base = $1, top = $2, name = $3, blocked = $4,
+			limit_requests = $5, limit_tokens = $6, limit_concurrency = $7, budget = $8, budget_window = $9, budgets = $10`+w.Text(), w.Args...)
 	})
 	return t, err
 }
 
-// Org returns an organisation, or ErrNotFound.
-func (s *Store) Org(ctx context.Context, id string) (o Org, err error) {
-	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
-		list, err := orgs(ctx, c, ` WHERE id = $1`, id)
-		if err == nil && len(list) == 0 {
-			err = ErrNotFound
-		}
-		if err == nil {
-			o = list[0]
-		}
-		return err
-	})
-	return o, err
+// selectTenant adds the conditions for one tenant and returns its table.
+func selectTenant(w *db.Where, org, team string) (table string) {
+	if team == "" {
+		w.Add("id = ", org)
+		return "orgs"
+	}
+	w.Add("org = ", org)
+	w.Add("id = ", team)
+	return "teams"
 }
 
-// Team returns a team, or ErrNotFound.
-func (s *Store) Team(ctx context.Context, org, id string) (t Team, err error) {
+// Tenant returns an organisation, or a team if one is named. The error of a missing one is ErrNotFound.
+func (s *Store) Tenant(ctx context.Context, org, team string) (t Tenant, err error) {
 	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
-		list, err := teams(ctx, c, ` WHERE org = $1 AND id = $2`, org, id)
-		if err == nil && len(list) == 0 {
-			err = ErrNotFound
-		}
-		if err == nil {
-			t = list[0]
-		}
+		t, err = readTenant(ctx, c, org, team)
 		return err
 	})
 	return t, err
+}
+
+func readTenant(ctx context.Context, c db.Conn, org, team string) (Tenant, error) {
+	var w db.Where
+	list, err := readTenants(ctx, c, selectTenant(&w, org, team), w.Text(), w.Args...)
+	switch {
+	case err != nil:
+		return Tenant{}, err
+	case len(list) == 0:
+		return Tenant{}, ErrNotFound
+	}
+	return list[0], nil
 }
 
 // Orgs returns organisations ordered by id, starting after the given id.
-func (s *Store) Orgs(ctx context.Context, after string, limit int) (list []Org, err error) {
-	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
-		list, err = orgs(ctx, c, ` WHERE id > $1 ORDER BY id LIMIT $2`, after, clampLimit(limit))
-		return err
-	})
-	return list, err
+func (s *Store) Orgs(ctx context.Context, after string, limit int) ([]Tenant, error) {
+	return s.tenants(ctx, "orgs", ` WHERE id > $1 ORDER BY id LIMIT $2`, after, clampLimit(limit))
 }
 
 // Teams returns the teams of an organisation ordered by id, starting after the given id.
-func (s *Store) Teams(ctx context.Context, org, after string, limit int) (list []Team, err error) {
+func (s *Store) Teams(ctx context.Context, org, after string, limit int) ([]Tenant, error) {
+	return s.tenants(ctx, "teams", ` WHERE org = $1 AND id > $2 ORDER BY id LIMIT $3`, org, after, clampLimit(limit))
+}
+
+func (s *Store) tenants(ctx context.Context, table, which string, args ...any) (list []Tenant, err error) {
 	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
-		list, err = teams(ctx, c, ` WHERE org = $1 AND id > $2 ORDER BY id LIMIT $3`, org, after, clampLimit(limit))
+		list, err = readTenants(ctx, c, table, which, args...)
 		return err
 	})
 	return list, err
 }
 
-func orgs(ctx context.Context, c db.Conn, which string, args ...any) (list []Org, err error) {
+func readTenants(ctx context.Context, c db.Conn, table, which string, args ...any) (list []Tenant, err error) {
+	id := map[string]string{"orgs": `id, ''`, "teams": `org, id`}[table]
 	err = c.Rows(ctx, func(row db.Scan) error {
-		var o Org
+		var t Tenant
 		var created int64
-		err := row(append([]any{&o.ID, &o.Name, &o.Blocked, &created}, limitDest(&o.Limit)...)...)
-		o.Created = fromNanos(created)
-		list = append(list, o)
-		return err
-	}, `SELECT id, `+tenantColumns+` FROM orgs`+which, args...)
-	return list, err
-}
-
-func teams(ctx context.Context, c db.Conn, which string, args ...any) (list []Team, err error) {
-	err = c.Rows(ctx, func(row db.Scan) error {
-		var t Team
-		var created int64
-		err := row(append([]any{&t.Org, &t.ID, &t.Name, &t.Blocked, &created}, limitDest(&t.Limit)...)...)
+		err := row(append([]any{&t.Org, &t.Team, &t.Name, &t.Blocked, &created}, limitDest(&t.Limit)...)...)
 		t.Created = fromNanos(created)
 		list = append(list, t)
 		return err
-	}, `SELECT org, id, `+tenantColumns+` FROM teams`+which, args...)
+	}, `SELECT `+id+`, `+tenantColumns+` FROM `+table+which, args...)
 	return list, err
 }
 

@@ -27,14 +27,14 @@ func logs(t *testing.T) map[string]log {
 	all := map[string]log{}
 	name := fmt.Sprint("test-", time.Now().UnixNano())
 	if brokers := os.Getenv("ISOGLOSS_KAFKA"); brokers != "" {
-		l, err := kafka.New(kafka.Options{Brokers: strings.Split(brokers, ","), Topic: name, Partitions: 3, Replicas: 1})
+		l, err := kafka.New(kafka.Settings{Brokers: strings.Split(brokers, ","), Topic: name, Partitions: 3, Replicas: 1}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		all["kafka"] = l
 	}
 	if servers := os.Getenv("ISOGLOSS_NATS"); servers != "" {
-		all["nats"] = nats.New(nats.Options{Servers: strings.Split(servers, ","), Stream: name, Partitions: 3, Replicas: 1})
+		all["nats"] = nats.New(nats.Settings{Servers: strings.Split(servers, ","), Stream: name, Partitions: 3, Replicas: 1}, nil)
 	}
 	if len(all) == 0 {
 		t.Skip("ISOGLOSS_KAFKA and ISOGLOSS_NATS are not set; make scale sets them")

@@ -50,6 +50,15 @@ type Event struct {
 	User       string       `json:"enduser.id,omitzero"`
 	Tags       []Tag        `json:"tags,omitzero"`
 	Attempts   []Attempt    `json:"attempts,omitzero"`
+	Error      Error        `json:"error,omitzero"`
+}
+
+// Error is the error that the client received.
+type Error struct {
+	Type    string       `json:"error.type,omitzero"`
+	Message string       `json:"message,omitzero"`
+	Refused usage.Reason `json:"refused,omitzero"`
+	Remedy  string       `json:"remedy,omitzero"`
 }
 
 // Tokens counts tokens as the semantic conventions do: the first two counts include the others.
@@ -59,6 +68,8 @@ type Tokens struct {
 	CacheRead  int64 `json:"gen_ai.usage.cache_read.input_tokens,omitzero"`
 	CacheWrite int64 `json:"gen_ai.usage.cache_creation.input_tokens,omitzero"`
 	Reasoning  int64 `json:"gen_ai.usage.reasoning.output_tokens,omitzero"`
+	// Units are the amounts of further units by name. That of a part is also in its parent's.
+	Units map[string]int64 `json:"units,omitzero"`
 }
 
 // Loss is a field that was not translated exactly.
@@ -89,7 +100,7 @@ type Attempt struct {
 	Rates      Rates        `json:"rates,omitzero"`
 }
 
-// Rates are billionths of a dollar per million tokens, and per request. Its fields are those of usage.Rates.
+// Rates are billionths of a dollar per million tokens or pieces, and per request.
 type Rates struct {
 	Input      usage.Rate  `json:"input,omitzero"`
 	CacheRead  usage.Rate  `json:"cache_read,omitzero"`
@@ -97,6 +108,8 @@ type Rates struct {
 	Output     usage.Rate  `json:"output,omitzero"`
 	Reasoning  usage.Rate  `json:"reasoning,omitzero"`
 	Request    usage.Money `json:"request,omitzero"`
+	// Units are the rates of further units by name.
+	Units map[string]usage.Rate `json:"units,omitzero"`
 }
 
 // EventOf returns the event of the row at a position of a log.
@@ -105,7 +118,7 @@ func EventOf(log string, position int64, r *usage.Row) Event {
 		Node: r.Node, Org: r.Org, Team: r.Team, Key: r.Key, Person: r.Person, Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Stream: r.Stream,
 		Target: r.Target, Status: r.Status, Outcome: string(r.Outcome), Tokens: tokensOf(r.Usage), Estimated: r.Estimated, Cost: r.Cost,
 		Fidelity: r.Fidelity, MoreLosses: r.MoreLosses, Queue: int64(r.Queue), FirstByte: int64(r.FirstByte), FirstToken: int64(r.FirstToken),
-		Agent: r.Agent, Trace: r.Trace, User: r.User}
+		Agent: r.Agent, Trace: r.Trace, User: r.User, Error: Error{r.Told.Code, r.Told.Message, r.Told.Reason, r.Told.Remedy}}
 	for _, l := range r.Losses {
 		e.Losses = append(e.Losses, Loss(l))
 	}
@@ -116,7 +129,7 @@ func EventOf(log string, position int64, r *usage.Row) Event {
 		a := &r.Attempts[i]
 		e.Attempts = append(e.Attempts, Attempt{Target: a.Target, Start: int64(boundTime(a.Began).Sub(e.Time)), Duration: int64(a.Took), Status: a.Status, Fault: a.Fault,
 			Tokens: tokensOf(a.Usage), Cost: a.Cost, Charged: a.Charged, Connect: int64(a.Connect), FirstByte: int64(a.FirstByte), FirstToken: int64(a.FirstToken),
-			Rates: Rates(a.Rates)})
+			Rates: ratesOf(a.Rates)})
 	}
 	return e
 }
@@ -126,7 +139,8 @@ func (e *Event) Row() usage.Row {
 	r := usage.Row{ID: e.ID, Node: e.Node, Key: e.Key, Team: e.Team, Org: e.Org, Began: e.Time, Took: time.Duration(e.Duration), Endpoint: e.Endpoint, Dialect: e.Dialect,
 		Model: e.Model, Target: e.Target, Stream: e.Stream, Status: e.Status, Outcome: usage.Outcome(e.Outcome), Usage: e.usage(), Estimated: e.Estimated, Cost: e.Cost,
 		Fidelity: e.Fidelity, MoreLosses: e.MoreLosses, Queue: time.Duration(e.Queue), FirstByte: time.Duration(e.FirstByte), FirstToken: time.Duration(e.FirstToken),
-		Client: usage.Client{Person: e.Person, Agent: e.Agent, Trace: e.Trace}, Labels: usage.Labels{User: e.User}}
+		Client: usage.Client{Person: e.Person, Agent: e.Agent, Trace: e.Trace}, Labels: usage.Labels{User: e.User},
+		Told: usage.BoundTold(usage.Told{Code: e.Error.Type, Message: e.Error.Message, Reason: e.Error.Refused, Remedy: e.Error.Remedy})}
 	for _, l := range e.Losses {
 		r.Losses = append(r.Losses, usage.Loss(l))
 	}
@@ -138,17 +152,28 @@ func (e *Event) Row() usage.Row {
 		r.Attempts = append(r.Attempts, usage.Attempt{Target: a.Target, Began: e.Time.Add(time.Duration(a.Start)), Took: time.Duration(a.Duration), Status: a.Status, Fault: a.Fault,
 			Usage: a.usage(), Cost: a.Cost, Charged: a.Charged,
 			Times: usage.Times{Connect: time.Duration(a.Connect), FirstByte: time.Duration(a.FirstByte), FirstToken: time.Duration(a.FirstToken)},
-			Rates: usage.Rates(a.Rates)})
+			Rates: a.Rates.rates()})
 	}
 	return r
 }
 
 func tokensOf(u llm.Usage) Tokens {
-	return Tokens{Input: u.TotalInput(), Output: u.TotalOutput(), CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Reasoning: u.Reasoning}
+	return Tokens{Input: u.TotalInput(), Output: u.TotalOutput(), CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Reasoning: u.Reasoning, Units: usage.MapOf(u.Other, usage.Name)}
 }
 
 func (t *Tokens) usage() llm.Usage {
-	return llm.Usage{Input: t.Input - t.CacheRead - t.CacheWrite, CacheRead: t.CacheRead, CacheWrite: t.CacheWrite, Output: t.Output - t.Reasoning, Reasoning: t.Reasoning}
+	return llm.Usage{Input: t.Input - t.CacheRead - t.CacheWrite, CacheRead: t.CacheRead, CacheWrite: t.CacheWrite, Output: t.Output - t.Reasoning, Reasoning: t.Reasoning,
+		Other: usage.FromMap(t.Units, usage.Name)}
+}
+
+func ratesOf(r usage.Rates) Rates {
+	return Rates{r.Input, r.CacheRead, r.CacheWrite, r.Output, r.Reasoning, r.Request, r.OtherPrices()}
+}
+
+func (r *Rates) rates() usage.Rates {
+	rates := usage.Rates{Input: r.Input, CacheRead: r.CacheRead, CacheWrite: r.CacheWrite, Output: r.Output, Reasoning: r.Reasoning, Request: r.Request}
+	rates.SetOtherPrices(r.Units)
+	return rates
 }
 
 // boundTime returns a time that JSON can carry, like the store's bounds.
@@ -164,7 +189,7 @@ func boundTime(t time.Time) time.Time {
 
 // encodeEvent returns an event and a line feed.
 func encodeEvent(e *Event) ([]byte, error) {
-	text, err := json.Marshal(e, jsontext.AllowInvalidUTF8(true))
+	text, err := json.Marshal(e, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 	if err != nil {
 		return nil, err
 	}

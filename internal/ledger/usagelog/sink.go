@@ -114,6 +114,9 @@ func (l *sent) reset(at usage.Positions) {
 func (l *sent) messages(b *usage.Batch, partitions int) (out []Message, err error) {
 	open := map[int]int{} // the last message of each partition
 	for i := range b.Rows {
+		if b.Rows[i].Outcome == usage.Refused { // the log of refused requests has those that are kept
+			continue
+		}
 		position := b.Positions[i]
 		p := partitionOf(b.Rows[i].Org, b.Log, partitions)
 		after := int64(0)

@@ -23,9 +23,10 @@ type Account struct {
 
 	reservation quota.Hold
 	extensions  []quota.Hold
-	extended    int64       // output tokens that the extensions reserve
-	reserved    usage.Money // by all of them
-	exhausted   bool        // an extension was rejected
+	extended    int64          // output tokens that the extensions reserve
+	reserved    usage.Money    // by all of them
+	exhausted   bool           // an extension was rejected
+	refusal     *quota.Refusal // of the request's first reservation; nil: it was made
 	entry       *spool.Entry
 
 	output    tokenCounter
@@ -44,10 +45,11 @@ func (b *Books) Reserve(ctx context.Context, r Request, e Estimate, targets []Ta
 	if b.Ledger == nil {
 		return nil, nil
 	}
-	price, known := b.maxPrice(&r, e, targets)
+	price, unpriced := b.highestPrice(&r, e, targets)
+	known := unpriced == ""
 	if !known && hasBudget(r.Accounts) {
 		return nil, &llm.Error{Kind: llm.Permission, Code: "price_unknown", Param: "model",
-			Message: "the model '" + r.Model + "' has no price, and this key has a budget; its operator can set one under prices"}
+			Message: "the target '" + unpriced + "' of the model '" + r.Model + "' has no price, and " + ownerOfBudget(&r) + " has a budget; the gateway's operator can set one under prices"}
 	}
 	e.limitPrompt(price.Context)
 	if r.Free {
@@ -58,7 +60,11 @@ func (b *Books) Reserve(ctx context.Context, r Request, e Estimate, targets []Ta
 	if !known {
 		opening = nil
 	}
-	return a.open(ctx, targets[0].Name, opening)
+	opened, err := a.open(ctx, targets[0].Name, opening)
+	if a.refusal != nil && a.refusal.Reason == quota.Budget {
+		err.Message = a.explainBudget(a.refusal, targets)
+	}
+	return opened, err
 }
 
 // ReserveForwarded opens the account of a request whose body is not parsed, so that its
@@ -69,7 +75,7 @@ func (b *Books) ReserveForwarded(ctx context.Context, r Request) (*Account, *llm
 	}
 	if hasBudget(r.Accounts) {
 		return nil, &llm.Error{Kind: llm.Permission, Code: "price_unknown",
-			Message: "the cost of this path is not known, and this key has a budget; use a key without one"}
+			Message: "the cost of this path is not known, and " + ownerOfBudget(&r) + " has a budget; use a key without one"}
 	}
 	return (&Account{books: b, request: r, unpriced: true}).open(ctx, "", nil)
 }
@@ -86,10 +92,10 @@ func (b *Books) OpenCached(ctx context.Context, r Request, target string) (*Acco
 
 // open makes the account's reservation and opens its row.
 func (a *Account) open(ctx context.Context, target string, price *usage.Price) (_ *Account, err *llm.Error) {
-	if a.reservation, err = a.reserve(ctx, a.request.Accounts, 0, a.estimate.MaxPrompt, a.estimate.MaxOutput); err != nil {
+	a.reserved = a.request.maxCost(&a.maxPrice, a.estimate)
+	if a.reservation, err = a.reserve(ctx, a.request.Accounts, 0, a.estimate.MaxPrompt+a.estimate.MaxOutput, a.reserved); err != nil {
 		return nil, err
 	}
-	a.reserved = maxCost(a.maxPrice, a.estimate.MaxPrompt, a.estimate.MaxOutput)
 	if a.entry, err = a.openRow(target, price); err != nil {
 		a.reservation.Settle(0, 0, usage.Totals{})
 		return nil, err
@@ -97,21 +103,32 @@ func (a *Account) open(ctx context.Context, target string, price *usage.Price) (
 	return a, nil
 }
 
-// reserve reserves prompt and output tokens. extension numbers the reservations after the
+// reserve reserves tokens and their cost. extension numbers the reservations after the
 // request's first.
-func (a *Account) reserve(ctx context.Context, from []quota.Account, extension int, prompt, output int64) (quota.Hold, *llm.Error) {
+func (a *Account) reserve(ctx context.Context, from []quota.Account, extension int, tokens int64, cost usage.Money) (quota.Hold, *llm.Error) {
 	if len(from) == 0 {
 		return quota.Hold{}, nil
 	}
-	request := quota.Request{ID: a.request.ID, Org: a.request.Org, Accounts: from, Tokens: prompt + output, Cost: maxCost(a.maxPrice, prompt, output)}
+	request := quota.Request{ID: a.request.ID, Org: a.request.Org, Accounts: from, Tokens: tokens, Cost: cost}
 	if extension > 0 {
 		request.ID, request.Extension = request.ID+"/"+strconv.Itoa(extension+1), true
 	}
 	reservation, refusal := a.books.Quotas.Reserve(ctx, request)
 	if refusal != nil {
+		if extension == 0 {
+			a.refusal = refusal
+		}
 		return quota.Hold{}, limitReached(refusal, extension > 0)
 	}
 	return reservation, nil
+}
+
+// budgetAdvice ends the error of a request that a budget does not cover.
+const budgetAdvice = "ask its operator for more, or send a smaller one"
+
+// notCovered begins the error of a budget that does not cover something.
+func notCovered(why *quota.Refusal) string {
+	return "the " + why.Budget.Name() + " of " + owner(why.Account) + " does not cover "
 }
 
 // limitReached returns the error of a caller that has reached one of its limits, before its
@@ -119,12 +136,12 @@ func (a *Account) reserve(ctx context.Context, from []quota.Account, extension i
 func limitReached(why *quota.Refusal, inResponse bool) *llm.Error {
 	if why.Reason == quota.Budget {
 		err := &llm.Error{Kind: llm.Quota, Code: llm.BudgetExceeded, RetryAfter: why.RetryAfter}
-		what := "this request; ask its operator for more, or send a smaller one"
+		what := "this request; " + budgetAdvice
 		if inResponse {
 			what = "the rest of this response; ask its operator for more, or set an output limit"
 			err.RetryAfter = 0 // it counts the response's own reservation, which is spent
 		}
-		err.Message = "the " + why.Budget.Name() + " of " + owner(why.Account) + " does not cover " + what
+		err.Message = notCovered(why) + what
 		return err
 	}
 	return &llm.Error{Kind: llm.RateLimit, Code: "rate_limit_" + string(why.Reason), RetryAfter: why.RetryAfter,
@@ -181,14 +198,15 @@ func (a *Account) cover(ctx context.Context, tokens int64) *llm.Error {
 		return nil
 	}
 	more := (tokens - covered + outputStep - 1) / outputStep * outputStep
-	reservation, err := a.reserve(ctx, budgets, len(a.extensions)+1, 0, more)
+	cost := maxCost(&a.maxPrice, 0, more, llm.Amounts{})
+	reservation, err := a.reserve(ctx, budgets, len(a.extensions)+1, more, cost)
 	if err != nil {
 		a.exhausted = true
 		return err
 	}
 	a.extensions = append(a.extensions, reservation)
 	a.extended += more
-	a.reserved += maxCost(a.maxPrice, 0, more)
+	a.reserved += cost
 	a.entry.Reserve(a.reserved)
 	a.estimate.MaxOutput += more
 	return nil

@@ -12,6 +12,7 @@ import (
 	budgets "github.com/isogloss-gateway/isogloss/internal/money/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/money/spool"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
@@ -59,7 +60,7 @@ func newBooks(t *testing.T, maxBytes int64) *testBooks {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &testBooks{Books: Books{Node: "n1", Prices: prices, Ledger: ledger, Quotas: quota.NewMemory(quota.Options{Logs: ledger})}}
+	b := &testBooks{Books: Books{Node: "n1", Prices: prices, Ledger: ledger, Quotas: quota.NewMemory(quota.Options{Logs: ledger}), CountsInMemory: true}}
 	ctx, stop := context.WithCancel(context.Background())
 	var drained sync.WaitGroup
 	drained.Go(func() { ledger.Drain(ctx, b, nil) })
@@ -131,10 +132,10 @@ func TestEstimateRequest(t *testing.T) {
 		limit, choices int64
 		want           Estimate
 	}{
-		"a limit":           {100, 7, 1, Estimate{51, 26, 7, true}},
-		"several choices":   {100, 7, 3, Estimate{51, 26, 21, true}},
-		"no limit":          {100, 0, 2, Estimate{51, 26, 2 * outputStep, false}},
-		"nothing generated": {100, 0, 0, Estimate{51, 26, 0, true}},
+		"a limit":           {100, 7, 1, Estimate{51, 26, 7, true, 1}},
+		"several choices":   {100, 7, 3, Estimate{51, 26, 21, true, 3}},
+		"no limit":          {100, 0, 2, Estimate{51, 26, 2 * outputStep, false, 2}},
+		"nothing generated": {100, 0, 0, Estimate{51, 26, 0, true, 0}},
 	} {
 		if got := EstimateRequest(c.size, c.limit, c.choices); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
@@ -267,6 +268,7 @@ func TestContextWindowBoundsThePrompt(t *testing.T) {
 // price.
 func TestFreeRequest(t *testing.T) {
 	b, key := newBooks(t, 0), budget(usage.Dollar)
+	key.Limit.Tokens = 10 // its prompt is not counted either
 	r := request(key)
 	r.Free = true
 	a := mustReserve(t, b, r, EstimateRequest(1000, 0, 0), unknown)
@@ -430,6 +432,60 @@ func TestCachedRequests(t *testing.T) {
 		t.Errorf("%+v", row)
 	}
 }
+
+// TestRowOfAKilledProcess checks that the row of a request whose process is killed has the tokens of all
+// writes, and a cost only if its price is known.
+func TestRowOfAKilledProcess(t *testing.T) {
+	for name, c := range map[string]struct {
+		target Target
+		cost   *usage.Money
+	}{
+		"known":   {one, new(costOf(26, 3))},
+		"unknown": {unknown, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			killed, err := spool.Open(spool.Options{Dir: dir, Node: "n1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := newBooks(t, 0)
+			b.Ledger = killed
+			a := mustReserve(t, b, request(), EstimateRequest(100, 7, 1), c.target)
+			for range 3 {
+				a.CountText(1)
+				a.BeforeWrite()
+				a.AfterWrite()
+			}
+			if err := killed.Close(); err != nil {
+				t.Fatal(err)
+			}
+			next := &testBooks{}
+			if next.Ledger, err = spool.Open(spool.Options{Dir: dir, Node: "n1", Keep: -1}); err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			var drained sync.WaitGroup
+			drained.Go(func() { next.Ledger.Drain(ctx, next, nil) })
+			testrig.Eventually(t, "the row is adopted", func() bool {
+				next.mu.Lock()
+				defer next.mu.Unlock()
+				return len(next.rows) == 1
+			})
+			stop()
+			drained.Wait()
+			row := next.rows[0]
+			if row.Outcome != usage.Lost || row.Usage.Output != 3 || !equal(row.Cost, c.cost) {
+				t.Errorf("%+v with a cost of %v, want %v", row, row.Cost, c.cost)
+			}
+			if err := next.Ledger.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func equal(a, b *usage.Money) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // TestNoLedger checks that without a ledger the account is nil and all its methods do
 // nothing.

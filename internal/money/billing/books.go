@@ -1,11 +1,13 @@
 package billing
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
+	"github.com/isogloss-gateway/isogloss/internal/money/refusals"
 	"github.com/isogloss-gateway/isogloss/internal/money/spool"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -17,10 +19,13 @@ type Books struct {
 	Prices *usage.Book
 	Ledger *spool.Spool
 	Quotas *quota.Limiter
+	// CountsInMemory says that Quotas counts without Redis, so that a question to it does not wait.
+	CountsInMemory bool
 	// Unrecorded says what happens to requests whose usage cannot be recorded. Empty: requests with a
 	// budget are refused, others are served.
 	Unrecorded Unrecorded
 	Labels     usage.LabelRules
+	Refusals   *refusals.Recorder // of refused requests; nil: none are recorded
 }
 
 // Unrecorded is what happens to a request whose usage cannot be recorded.
@@ -36,6 +41,7 @@ const (
 type Request struct {
 	ID             string
 	Key, Team, Org string          // of the caller
+	KeyName        string          // for people
 	Accounts       []quota.Account // the caller's accounts with limits
 	Began          time.Time
 	Endpoint       string
@@ -46,6 +52,7 @@ type Request struct {
 	Sheddable      bool // it is rejected if the ledger is full
 	Client         usage.Client
 	Labels         usage.Labels
+	MaxOther       llm.Amounts // to reserve, of units that are not counted in tokens
 }
 
 // Target is a provider's model.
@@ -73,10 +80,16 @@ func (b *Books) price(r *Request, t Target) (usage.Price, bool) {
 // maxPrice returns the highest price of the targets for an estimated request, and
 // whether all of their prices are known.
 func (b *Books) maxPrice(r *Request, e Estimate, targets []Target) (most usage.Price, known bool) {
+	most, unpriced := b.highestPrice(r, e, targets)
+	return most, unpriced == ""
+}
+
+// highestPrice is maxPrice with the name of the first target without a price; empty: all have one.
+func (b *Books) highestPrice(r *Request, e Estimate, targets []Target) (most usage.Price, unpriced string) {
 	for i, t := range targets {
 		p, known := b.price(r, t)
 		if !known {
-			return most, false
+			return most, cmp.Or(t.Name, "unknown")
 		}
 		var few [6]usage.Price // as many as there are tiers, and one
 		prices := append(few[:0], p)
@@ -84,12 +97,12 @@ func (b *Books) maxPrice(r *Request, e Estimate, targets []Target) (most usage.P
 			prices = b.Prices.AppendTiers(prices, t.query())
 		}
 		for j, p := range prices {
-			if i+j == 0 || maxCost(p, e.MaxPrompt, e.MaxOutput) > maxCost(most, e.MaxPrompt, e.MaxOutput) {
+			if i+j == 0 || r.maxCost(&p, e) > r.maxCost(&most, e) {
 				most = p
 			}
 		}
 	}
-	return most, true
+	return most, ""
 }
 
 // MaxCost returns what Reserve takes for an estimated request that only these targets serve, and whether
@@ -100,13 +113,18 @@ func (b *Books) MaxCost(e Estimate, targets []Target) (cost usage.Money, known b
 	}
 	price, known := b.maxPrice(&Request{}, e, targets)
 	e.limitPrompt(price.Context)
-	return maxCost(price, e.MaxPrompt, e.MaxOutput), known
+	return new(Request).maxCost(&price, e), known
 }
 
-// maxCost returns the maximum cost of the given tokens. A sum that overflows exceeds
+// maxCost returns the maximum cost of the request at a price.
+func (r *Request) maxCost(p *usage.Price, e Estimate) usage.Money {
+	return maxCost(p, e.MaxPrompt, e.MaxOutput, r.MaxOther)
+}
+
+// maxCost returns the maximum cost of the given amounts. A sum that overflows exceeds
 // every budget.
-func maxCost(p usage.Price, prompt, output int64) usage.Money {
-	cost, err := p.Most(prompt, output)
+func maxCost(p *usage.Price, prompt, output int64, other llm.Amounts) usage.Money {
+	cost, err := p.Most(prompt, output, other)
 	if err != nil {
 		return math.MaxInt64
 	}

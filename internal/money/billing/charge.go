@@ -42,6 +42,7 @@ type Result struct {
 
 	Fidelity string // value of the Isogloss-Fidelity header
 	Losses   []llm.Loss
+	Told     usage.Told // the error that the client gets; zero: none
 }
 
 // Closed reports whether Charge was called, or whether there is nothing to charge.
@@ -94,8 +95,11 @@ func (a *Account) fill(row *usage.Row, r *Result) {
 		}
 	}
 	a.parts.addTo(row)
-	row.Fidelity, _, _ = strings.Cut(r.Fidelity, ";")
+	if row.Fidelity, _, _ = strings.Cut(r.Fidelity, ";"); r.Outcome == usage.Failed && r.Status >= 400 && row.Fidelity != "refused" {
+		row.Fidelity = "" // the client got an error, which nothing was translated into
+	}
 	row.SetLosses(r.Losses)
+	row.Told = usage.BoundTold(r.Told)
 	setTimes(row, last.Began)
 }
 
@@ -139,7 +143,7 @@ func (a *Account) facts(t *Attempt, outcome usage.Outcome) usage.Facts {
 		return usage.Facts{Outcome: outcome, Price: a.price(t.Target)}
 	}
 	if outcome == usage.Queued { // its usage is not known before the vendor's job has ended
-		f := usage.Facts{Outcome: outcome, Prompt: a.estimate.MaxPrompt, Delivered: a.estimate.MaxOutput}
+		f := usage.Facts{Outcome: outcome, Reported: &llm.Usage{Other: a.request.MaxOther}, Prompt: a.estimate.MaxPrompt, Delivered: a.estimate.MaxOutput}
 		if f.Price = a.price(t.Target); f.Price != nil {
 			f.Price = &a.maxPrice
 		}

@@ -161,6 +161,27 @@ func TestCostsThatOverflow(t *testing.T) {
 	}
 }
 
+// TestQueuedRequest checks that a request whose usage comes later is charged at the reserved price, and has
+// no cost if its target has no price.
+func TestQueuedRequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		targets []Target
+		cost    *usage.Money
+	}{
+		"known":   {[]Target{one, two}, new(2 * costOf(100, 7))},
+		"unknown": {[]Target{unknown}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBooks(t, 0)
+			a := mustReserve(t, b, request(), Estimate{MaxPrompt: 100, Prompt: 50, MaxOutput: 7, Bounded: true}, c.targets...)
+			cost := a.Charge(Result{Status: 200, Outcome: usage.Queued, Last: Attempt{Target: c.targets[0], Began: time.Now(), Status: 200}})
+			if row := b.row(t); !equal(cost, c.cost) || !equal(row.Cost, c.cost) {
+				t.Errorf("charged %v, the row has %v, want %v", cost, row.Cost, c.cost)
+			}
+		})
+	}
+}
+
 func TestFaultOf(t *testing.T) {
 	for _, c := range []struct {
 		err  *llm.Error

@@ -16,6 +16,7 @@ type Estimate struct {
 	Prompt    int64 // likely prompt tokens, charged if the provider reports no usage
 	MaxOutput int64 // output tokens to reserve
 	Bounded   bool  // the response cannot have more than MaxOutput
+	Choices   int64 // among which MaxOutput is divided
 }
 
 // EstimateRequest estimates a request from the size of its body, the client's output
@@ -23,7 +24,7 @@ type Estimate struct {
 // has no choices.
 func EstimateRequest(bodySize int, outputLimit, choices int64) Estimate {
 	n := int64(bodySize)
-	e := Estimate{MaxPrompt: n/promptBytesPerToken + 1, Prompt: n/bytesPerToken + 1, MaxOutput: outputLimit * choices, Bounded: outputLimit > 0 || choices == 0}
+	e := Estimate{MaxPrompt: n/promptBytesPerToken + 1, Prompt: n/bytesPerToken + 1, MaxOutput: outputLimit * choices, Bounded: outputLimit > 0 || choices == 0, Choices: choices}
 	if !e.Bounded {
 		e.MaxOutput = outputStep * choices
 	}

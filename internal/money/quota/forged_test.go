@@ -40,6 +40,15 @@ func TestForgedReplies(t *testing.T) {
 	}
 }
 
+// TestForgedAccount checks that a record of another length is not read.
+func TestForgedAccount(t *testing.T) {
+	for _, n := range []int{0, 8, 8 * 14} {
+		if got, err := script.Unpack(make([]byte, n)); err == nil {
+			t.Errorf("%d bytes are read as %+v", n, got)
+		}
+	}
+}
+
 // TestForgedLeases checks that a Redis that names another lease for every reservation does
 // not let the list of leases grow.
 func TestForgedLeases(t *testing.T) {

@@ -127,3 +127,19 @@ func TestAllowanceIsReturned(t *testing.T) {
 		t.Error("nothing is left, and a request is admitted")
 	}
 }
+
+// TestAllowanceOfAClosedNode checks that a node reports what was spent from its allowance when it closes.
+func TestAllowanceOfAClosedNode(t *testing.T) {
+	const step = 100
+	s := storetest.Redis(t)
+	nodes := redisNodes(t, s, 2, Options{}, patient)
+	account := Account{ID: "org:all", Limit: Limit{Budget: 100_000}}
+	spent := usage.Money(0)
+	for spent == 0 || nodes[0].Snapshot().Sliced == 0 {
+		settle(reserve(t, nodes[0], Request{ID: fmt.Sprint("all", spent), Org: "o", Accounts: []Account{account}, Cost: step}), 0, step)
+		spent += step
+	}
+	nodes[0].stop()
+	nodes[0].Close()
+	checkCount(t, nodes[1], "org:all", Count{Spent: spent})
+}

@@ -77,9 +77,16 @@ func (l *late) write(t *testing.T, m *member, org string) {
 		ID: uuid.NewString(), Node: m.log, Key: "0123456789abcdefghijk1", Org: org, Began: now, Took: time.Millisecond, Endpoint: "chat_completions", Dialect: "openai-chat",
 		Model: "m", Target: "p/m", Status: 200, Outcome: usage.Answered, Cost: &cost, Attempts: []usage.Attempt{{Target: "p/m", Began: now, Status: 200, Cost: &cost, Charged: true}},
 	}
-	if _, err := l.Append(context.Background(), usage.Batch{Log: m.log, After: m.rows, To: m.rows + 1, Rows: []usage.Row{r}, Positions: []int64{m.rows + 1}}); err != nil {
-		t.Error(err)
-		return
+	batch := usage.Batch{Log: m.log, After: m.rows, To: m.rows + 1, Rows: []usage.Row{r}, Positions: []int64{m.rows + 1}}
+	for try := 1; ; try++ { // as the spool does: on a busy machine PostgreSQL may end a transaction that waits
+		_, err := l.Append(context.Background(), batch)
+		if err == nil {
+			break
+		}
+		if try == 10 {
+			t.Error(err)
+			return
+		}
 	}
 	m.written, m.rows = sum, m.rows+1
 }

@@ -214,18 +214,39 @@ func TestLostRedisIsNotCalled(t *testing.T) {
 	r := k.back.(*redisBackend)
 	r.serverOf("o").enterFallback(errors.New("test"))
 	calls := evaluations(t, s)
+	var first time.Time // after the first settlement
 	for i := range 100 {
 		h, refusal := k.Reserve(context.Background(), Request{ID: fmt.Sprint(i), Org: "o", Accounts: []Account{{"key:k", Limit{Requests: 1000}}}})
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
 		settle(h, 0, 0)
+		if i == 0 {
+			first = time.Now()
+		}
+	}
+	if until := k.CountedUntil(); until.After(first) {
+		t.Errorf("all is counted until %v, but what was settled at %v is not", until, first)
 	}
 	if s := k.Snapshot(); s.Fallback != 100 || s.Queued != 100 {
 		t.Errorf("%d of 100 requests were admitted from the node's share, %d settlements are queued", s.Fallback, s.Queued)
 	}
 	if now := evaluations(t, s); now != calls {
 		t.Errorf("Redis was called: %q, before %q", now, calls)
+	}
+}
+
+// TestUnreachableRedisIsNotAnother checks that a node that cannot reach Redis does not take it for another one, of
+// which it would know nothing.
+func TestUnreachableRedisIsNotAnother(t *testing.T) {
+	s := storetest.Redis(t)
+	k := NewRedis(Options{Logs: newLog("x"), Redis: connect(t, s, patient)}) // Run is not started
+	defer k.Close()
+	s.Kill()
+	r := k.back.(*redisBackend).serverOf("o")
+	r.born.Store(7)
+	if r.recover(false) || r.born.Load() != 7 {
+		t.Errorf("it was taken for the data of %d", r.born.Load())
 	}
 }
 
@@ -267,8 +288,9 @@ func TestUndo(t *testing.T) {
 			t.Errorf("%s: %+v, %v", when, c, err)
 		}
 	}
-	if got, err := r.take(a, "early", a.amounts(), 0, &reservation{}); err != nil || got.Status != script.Granted {
-		t.Fatal(got, err)
+	h := &reservation{}
+	if got, err := r.take(a, "early", a.amounts(), 0, h); err != nil || got.Status != script.Granted || h.minute != got.Now/minute {
+		t.Fatalf("%+v in minute %d, %v", got, h.minute, err)
 	}
 	tell("early")
 	check("after the undo")

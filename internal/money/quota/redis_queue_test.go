@@ -56,3 +56,17 @@ func placeOf(p place) (l few.List[place]) {
 	*l.At(0) = p
 	return l
 }
+
+// TestSlicesBecomeSmaller checks that slices become smaller until one is not worth a call, and that none are
+// fetched for a while then.
+func TestSlicesBecomeSmaller(t *testing.T) {
+	var k keyState
+	k.backOff(1000, amounts{requests: 4 * minSlice})
+	if k.divisor != 4 || k.noSliceUntil != 0 {
+		t.Errorf("divided by %v, none until %d", k.divisor, k.noSliceUntil)
+	}
+	k.backOff(1000, amounts{requests: 4*minSlice - 1})
+	if k.divisor != 1 || k.noSliceUntil != 1000+sliceBackoff {
+		t.Errorf("divided by %v, none until %d", k.divisor, k.noSliceUntil)
+	}
+}

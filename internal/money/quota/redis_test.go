@@ -176,6 +176,9 @@ func TestRedisComesLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the node is connected", func() bool { return !n.Snapshot().Lost })
+	if log := fmt.Sprint(n.log); !strings.Contains(log, "redis is back") || strings.Contains(log, "outage=0s") {
+		t.Errorf("the outage has no length in the log: %s", log)
+	}
 	n.settled(t)
 	if _, _, spent := inRedis(t, n, "o", "key:k"); spent != 10 {
 		t.Errorf("%d is spent, want 10", spent)

@@ -56,6 +56,7 @@ func TestSinkIsDown(t *testing.T) {
 	for i := range 1200 {
 		end(t, begin(t, s, fmt.Sprint(i)), 1)
 	}
+	wait(t, "the sink refuses rows", func() bool { return to.refused() > 1 })
 	if b := s.Snapshot(); b.Rows != 1200 {
 		t.Errorf("the backlog is %+v", b)
 	}
@@ -80,6 +81,13 @@ func TestSinkIsDown(t *testing.T) {
 	if len(rows) != 2 || rows["last"].Outcome != usage.Answered || rows["open"].Outcome != usage.Lost {
 		t.Errorf("%d rows came: %+v", len(rows), rows)
 	}
+}
+
+// refused returns the number of batches that the ledger has refused.
+func (l *ledger) refused() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.downs
 }
 
 // wait waits until a condition holds.

@@ -297,6 +297,11 @@ func (c *codec) row(r *usage.Row) {
 	number(c, 35, &r.Queue)
 	number(c, 36, &r.FirstByte)
 	number(c, 37, &r.FirstToken)
+	c.text(38, (*string)(&r.Told.Reason))
+	c.text(39, &r.Told.Code)
+	c.text(40, &r.Told.Message)
+	c.text(41, &r.Told.Remedy)
+	otherUnits(c, firstOther, r.Usage.Other[:])
 }
 
 // positionAndTotals has the fields of a row that only the spool knows.
@@ -329,6 +334,7 @@ func (c *codec) price(p *usage.Price) {
 	number(c, 8, &p.Above)
 	optional(c, 9, &p.Long)
 	c.flag(10, &p.Ceiling)
+	otherUnits(c, firstOther, p.Other[:])
 }
 
 func (c *codec) attempt(a *usage.Attempt) {
@@ -349,6 +355,8 @@ func (c *codec) attempt(a *usage.Attempt) {
 	number(c, 19, &a.Rates.Output)
 	number(c, 20, &a.Rates.Reasoning)
 	number(c, 21, &a.Rates.Request)
+	otherUnits(c, firstOther, a.Usage.Other[:])
+	otherUnits(c, firstOtherRate, a.Rates.Other[:])
 }
 
 // usage uses five field numbers from n.
@@ -358,6 +366,20 @@ func (c *codec) usage(n protowire.Number, u *llm.Usage) {
 	number(c, n+2, &u.CacheWrite)
 	number(c, n+3, &u.Output)
 	number(c, n+4, &u.Reasoning)
+}
+
+// Field numbers of the first unit without a field in llm.Usage: of its amount, or its rate in a price, and of its rate
+// in an attempt.
+const (
+	firstOther     = 1000
+	firstOtherRate = 2000
+)
+
+// otherUnits uses a field number from n for each unit without a field in llm.Usage, in the order of llm.OtherUnits.
+func otherUnits[T ~int64](c *codec, n protowire.Number, values []T) {
+	for i := range values {
+		number(c, n+protowire.Number(i), &values[i])
+	}
 }
 
 // client uses three field numbers from n.

@@ -36,6 +36,7 @@ type ledger struct {
 	twice []string         // ids of rows that arrived again with different content
 	calls int              // with rows
 	down  error
+	downs int // calls while it was down
 	came  chan struct{}
 }
 
@@ -54,6 +55,7 @@ func (l *ledger) Append(_ context.Context, b usage.Batch) (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.down != nil {
+		l.downs++
 		return 0, l.down
 	}
 	if have := l.logs[b.Log]; have < b.After || have >= b.To {

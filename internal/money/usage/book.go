@@ -9,25 +9,12 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 //go:embed prices.yaml
 var table []byte
-
-// Tariff is a price in the configuration: dollars per million tokens, as decimal text, which is
-// exact. Input and Output are required, even if zero.
-type Tariff struct {
-	Input      string `yaml:"input"`
-	Output     string `yaml:"output"`
-	CacheRead  string `yaml:"cache_read"`  // default: Input
-	CacheWrite string `yaml:"cache_write"` // default: Input
-	Reasoning  string `yaml:"reasoning"`   // default: Output
-	Request    string `yaml:"request"`     // dollars per request; default: 0
-	Context    int64  `yaml:"context"`     // context window of the model in tokens; 0: unknown
-	// Above is the prompt length from which Long is the price of all tokens.
-	Above int64   `yaml:"above"`
-	Long  *Tariff `yaml:"long"`
-}
 
 // BookOptions are the operator's prices.
 type BookOptions struct {
@@ -198,6 +185,7 @@ func (t Tariff) Price() (Price, error) {
 		}
 		p.Request = fee
 	}
+	wrong = append(wrong, t.units(&p)...)
 	if err := t.long(&p); err != nil {
 		wrong = append(wrong, err)
 	}
@@ -217,7 +205,12 @@ func (t Tariff) long(p *Price) error {
 	if err != nil {
 		return fmt.Errorf("long: %w", err)
 	}
-	if l.Input < p.Input || l.CacheRead < p.CacheRead || l.CacheWrite < p.CacheWrite || l.Output < p.Output || l.Reasoning < p.Reasoning || l.Request < p.Request {
+	short, long := p.rates(), l.rates()
+	lower := l.Request < p.Request
+	for i := range llm.UnitCount {
+		lower = lower || long.Of(i) < short.Of(i)
+	}
+	if lower {
 		return errors.New("long: a price beyond the limit is lower than below it")
 	}
 	p.Long = &l

@@ -42,13 +42,12 @@ func (f *Facts) uncounted() bool {
 // estimate returns the usage of a response that broke off or whose provider has not counted all of
 // it. What was reported until then counts; the rest is estimated.
 func estimate(f Facts) llm.Usage {
-	u := llm.Usage{Input: max(f.Prompt, 0)}
+	var u llm.Usage
 	if isValid(f.Reported) {
-		if f.Reported.Input > 0 || f.Reported.CacheRead > 0 || f.Reported.CacheWrite > 0 {
-			u = *f.Reported
-		} else {
-			u.Output, u.Reasoning = f.Reported.Output, f.Reported.Reasoning
-		}
+		u = *f.Reported
+	}
+	if u.TotalInput() == 0 {
+		u.Input = max(f.Prompt, 0)
 	}
 	// Delivered includes reasoning, which is not counted separately.
 	u.Output = max(u.Output, f.Delivered-u.Reasoning)
@@ -58,10 +57,17 @@ func estimate(f Facts) llm.Usage {
 // maxTokens is more than any response has.
 const maxTokens = 1 << 40
 
-// isValid reports whether reported token counts are plausible.
+// isValid reports whether reported amounts are plausible.
 func isValid(u *llm.Usage) bool {
-	return u != nil && min(u.Input, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning) >= 0 &&
-		max(u.Input, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning) <= maxTokens
+	if u == nil {
+		return false
+	}
+	for i := range llm.UnitCount {
+		if n := *u.At(i); n < 0 || n > maxTokens {
+			return false
+		}
+	}
+	return true
 }
 
 func costOf(u llm.Usage, p *Price) *Money {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 )
 
 // Labels are what a client says about a request for the ledger.
@@ -76,14 +78,25 @@ func printable(text string, most int) bool {
 	return text != "" && len(text) <= most && utf8.ValidString(text) && strings.IndexFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) < 0
 }
 
-// LabelRules says which labels are recorded.
+// LabelRules is what the ledger records of the labels that clients send.
 type LabelRules struct {
-	// Keys are the keys of recorded tags, from every source. Empty: all keys of tags, and none of other
-	// metadata.
-	Keys  []string
-	Users UserRule
-	// Secret is the key of hashed end users, the same on all nodes.
-	Secret []byte
+	// Keys of the tags that are recorded, from every source: the header Isogloss-Tags,
+	// tags, labels and metadata of the request. By default all keys are recorded except
+	// those of metadata, which may be private.
+	Keys []string `key:"keys" maxItems:"32" pattern:"^[a-z0-9_.-]{1,32}$" form:"a key of up to 32 lower-case letters, digits, \".\", \"-\" and \"_\"" example:"[team, feature]"`
+	// How end users are recorded: user, safety_identifier and metadata.user_id of
+	// requests. With none, the default, they are not. With hashed, the ledger has a keyed hash, which
+	// is the same for all requests of a user. With plain, it has what the client sent.
+	Users UserRule `key:"users" enum:"none,hashed,plain" example:"hashed"`
+
+	Secret []byte // key of hashed end users, the same on all nodes
+}
+
+// Settle replaces none by its constant.
+func (r *LabelRules) Settle(*settings.At) {
+	if r.Users == "none" {
+		r.Users = NoUsers
+	}
 }
 
 // UserRule says how end users are recorded.

@@ -7,13 +7,6 @@ import (
 	"strings"
 )
 
-// PriceList is a set of prices that holds in one place, at one service tier or at all.
-type PriceList struct {
-	Provider, Cloud, Region string // where it holds; empty: anywhere
-	Tier                    string // standard, batch, flex, priority or provisioned; empty: all tiers without a list of their own
-	Models                  map[string]Tariff
-}
-
 // Query says what is priced.
 type Query struct {
 	Preset        string // of the provider

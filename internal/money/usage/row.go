@@ -40,6 +40,8 @@ type Row struct {
 	Fidelity   string
 	Losses     []Loss
 	MoreLosses int // those beyond the bounds of Losses
+	// Told is the error that the client received; zero: none.
+	Told Told
 
 	// Queue, FirstByte and FirstToken are times after Began: the first attempt was sent, the headers
 	// of the response arrived, its first content was sent. 0: it did not happen.

@@ -9,17 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 	"github.com/isogloss-gateway/isogloss/internal/edge/agents"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
-
-// Key is a client's key of the configuration file.
-type Key struct {
-	Secret      secret.String
-	Criticality string // highest criticality of its requests
-	Concurrency int    // max open requests; 0: the gateway's limit
-}
 
 // Keys is the set of keys of the configuration file. A check compares digests, always all of them,
 // so that its time reveals nothing.

@@ -97,6 +97,14 @@ func TestWithoutKeys(t *testing.T) {
 		if c.origin != "" {
 			r.Header.Set("Origin", c.origin)
 		}
+		if want := c.code != "host_not_allowed"; LocalHost(c.host) != want {
+			t.Errorf("%q is local: %v, want %v", c.host, !want, want)
+		}
+		w := httptest.NewRecorder()
+		WithoutPages(http.NotFoundHandler()).ServeHTTP(w, r)
+		if (w.Code == http.StatusNotFound) != (c.code == "") || (w.Code == http.StatusForbidden) != (c.code != "") {
+			t.Errorf("%q from %q: WithoutPages returns %d", c.host, c.origin, w.Code)
+		}
 		_, err := NewKeys(nil).Check(r)
 		switch {
 		case c.code == "" && err != nil:

@@ -14,11 +14,16 @@ type Caller struct {
 	Concurrency int    // max open requests; 0: the gateway's limit
 
 	Key      string // id of the key; empty for keys of the configuration file
+	Name     string // of the key, for people
 	Person   string // name of the person whose account the key is; empty: it is none
 	Team     string
 	Org      string
 	Tenant   string          // whose data it may use: its organisation, or its key if that is in the file; empty without keys
 	Accounts []quota.Account // accounts with a limit, the key's first; read-only
+
+	// Claimed is the id in a key that was refused. Whether there is such a key is not known: Directory.Owner tells,
+	// and must not be called before the response is sent, because its time would tell the client too.
+	Claimed string
 
 	unrestricted bool    // for keys of the configuration file
 	scope        *Record // nil for keys of the configuration file
@@ -36,7 +41,7 @@ func (c Caller) Begin(request, model string) *llm.Error {
 
 // newCaller returns the caller of a key. It is built once per record, not per request.
 func newCaller(r *Record) Caller {
-	c := Caller{ID: r.ID, Criticality: r.Criticality, Concurrency: int(r.Limit.Concurrency), Key: r.ID, Team: r.Team, Org: r.Org, Tenant: "org:" + r.Org, scope: r}
+	c := Caller{ID: r.ID, Criticality: r.Criticality, Concurrency: int(r.Limit.Concurrency), Key: r.ID, Name: r.Name, Team: r.Team, Org: r.Org, Tenant: "org:" + r.Org, scope: r}
 	if c.Criticality == "" { // empty would allow any
 		c.Criticality = "normal"
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,8 @@ type Source interface {
 	// SavePerson creates or changes the account of a person and returns it. A revoked account
 	// stays revoked.
 	SavePerson(ctx context.Context, r Record) (Record, error)
+	// SCIMGroups returns the groups of the SCIM users with a name.
+	SCIMGroups(ctx context.Context, name string) ([]SCIMGroup, error)
 }
 
 // Cursor is a point in the history of a store. The zero Cursor is in no history.
@@ -45,6 +48,7 @@ type Cursor struct {
 type Changes struct {
 	Records []Record // keys; a key may have changed again since
 	Tenants []Tenant // teams and organisations
+	Groups  bool     // users or groups of SCIM have changed
 	Next    Cursor   // where the next part begins
 	More    bool     // there are more changes now
 	Reset   bool     // the store's history is not that of the cursor: everything may have changed
@@ -72,6 +76,7 @@ type Directory struct {
 	slots         chan struct{} // limits concurrent queries
 	recentLookups lookupCache
 	newest        newestTokens
+	groups        groupCache
 
 	feedMu    sync.Mutex // held while changes are read
 	loading   chan loadJob
@@ -113,13 +118,24 @@ func (d *Directory) Check(r *http.Request) (Caller, *llm.Error) {
 		return Caller{}, d.wrongKeys.reject(r, text, time.Now())
 	}
 	e, err := d.authenticate(r, id, sec)
-	if err != nil {
-		return Caller{}, err
+	if err == nil && e.record.Role != "" {
+		err = errOperatorKey()
 	}
-	if e.record.Role != "" {
-		return Caller{}, errOperatorKey()
+	if err != nil {
+		return Caller{Claimed: strings.Clone(id)}, err // a substring would keep the secret in memory
 	}
 	return e.caller, nil
+}
+
+// Owner returns the record of a key that is in memory, and whether there is one.
+func (d *Directory) Owner(id string) (r Record, known bool) {
+	if id == "" {
+		return r, false
+	}
+	if e := d.table.Load().find(id); e != nil {
+		return e.record, true
+	}
+	return r, false
 }
 
 // Operator authenticates an operator of the admin API. Keys of the configuration file are not

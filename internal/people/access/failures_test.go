@@ -118,3 +118,16 @@ func TestWrongKeysHasABound(t *testing.T) {
 		t.Errorf("%d addresses are remembered", n)
 	}
 }
+
+// TestTwoGenerations checks that an entry is found in both generations, and not afterwards.
+func TestTwoGenerations(t *testing.T) {
+	m := newTwoGenerationMap[string, int](1)
+	for i, k := range []string{"a", "b", "c"} {
+		m.put(k, i)
+	}
+	for k, want := range map[string]bool{"a": false, "b": true, "c": true} {
+		if v, ok := m.get(k); ok != want || ok && v == 0 {
+			t.Errorf("%s: %d, %v", k, v, ok)
+		}
+	}
+}

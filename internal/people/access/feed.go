@@ -79,9 +79,13 @@ func (d *Directory) readChanges(ctx context.Context) (more bool, err error) {
 	case err != nil:
 		return false, err
 	case c.Reset:
+		d.groups.epoch.Add(1)
 		return false, d.reset(ctx, c.Next)
 	case c.More && c.Next.Revision <= since.Revision:
 		return false, errors.New("the store's list of changes does not advance")
+	}
+	if c.Groups {
+		d.groups.epoch.Add(1)
 	}
 	applied := d.refusals.add(c) // before a request can be refused
 	t.apply(c)

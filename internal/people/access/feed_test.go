@@ -3,6 +3,7 @@ package access
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"strings"
@@ -198,7 +199,8 @@ func TestRestoredStore(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, p := newSource(), peppers(t)
 				ids, keys := s.stored(p, 3*pageSize)
-				d := NewDirectory(DirectoryOptions{Source: s, Peppers: p})
+				log := locked{&sync.Mutex{}, &bytes.Buffer{}}
+				d := NewDirectory(DirectoryOptions{Source: s, Peppers: p, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 				defer follow(t, d)()
 				time.Sleep(2 * time.Second)
 				backup, revision := maps.Clone(s.records), s.revision
@@ -224,6 +226,9 @@ func TestRestoredStore(t *testing.T) {
 				}
 				if st := d.Snapshot(); st.Known != 3*pageSize {
 					t.Errorf("%+v", st)
+				}
+				if want := fmt.Sprintf("known=%d gone=1", 3*pageSize); !strings.Contains(log.text(), want) {
+					t.Errorf("the log lacks %q: %s", want, log.text())
 				}
 			})
 		})
@@ -288,6 +293,12 @@ func (l *locked) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.to.Write(b)
+}
+
+func (l *locked) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to.String()
 }
 
 // stuck is a feed that always has more and never advances.

@@ -28,6 +28,10 @@ type Person struct {
 	// Settings are for the coding agent of the person; nil: none. Like the role they come from the
 	// token and are not stored.
 	Settings *Settings
+	// Groups are the SCIM groups with which the rules were compared; nil: none. ByGroups says that the rule
+	// holds because of them.
+	Groups   *SCIMGroups
+	ByGroups bool
 
 	caller Caller
 }
@@ -119,6 +123,9 @@ func (c *Clients) admit(r *http.Request, token string) (Caller, *Person, *llm.Er
 		return p.caller, p, nil
 	}
 	caller, fault := c.directory.person(r, p)
+	if fault != nil {
+		caller.Claimed = p.Record.ID
+	}
 	return caller, p, fault
 }
 
@@ -176,12 +183,15 @@ type newestTokens struct {
 type seenToken struct {
 	revocation      string
 	issued, expires time.Time
+	groups          *SCIMGroups
+	byGroups        bool
 }
 
 // newestPeople is the number of people of whom the newest token is remembered, in each generation.
 const newestPeople = 8192
 
-// note reports whether the token of a person is the newest one that is valid and was seen here.
+// note reports whether the token of a person is the newest one that is valid and was seen here, or shows a
+// later state of SCIM groups because of which a rule holds or held.
 func (n *newestTokens) note(p *Person, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -189,11 +199,12 @@ func (n *newestTokens) note(p *Person, now time.Time) bool {
 		n.seen = newTwoGenerationMap[string, seenToken](newestPeople)
 	}
 	last, known := n.seen.get(p.Record.ID)
-	if known && last.revocation != p.Revocation && now.Before(last.expires) && !p.Issued.After(last.issued) {
+	later := (p.ByGroups || last.byGroups) && p.Groups.isLater(last.groups)
+	if known && !later && last.revocation != p.Revocation && now.Before(last.expires) && !p.Issued.After(last.issued) {
 		return false
 	}
-	if !known || last.revocation != p.Revocation {
-		n.seen.put(p.Record.ID, seenToken{p.Revocation, p.Issued, p.Expires})
+	if !known || last.revocation != p.Revocation || last.groups != p.Groups {
+		n.seen.put(p.Record.ID, seenToken{p.Revocation, p.Issued, p.Expires, p.Groups, p.ByGroups})
 	}
 	return true
 }

@@ -9,12 +9,18 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
+// tokenInOutage is a token whose issuer cannot be reached.
+const tokenInOutage = "eyJ.out.age"
+
 // issued is a Tokens whose tokens are in a map.
 type issued map[string]*Person
 
 func (i issued) Person(_ context.Context, token string) (*Person, *llm.Error) {
 	if p := i[token]; p != nil {
 		return p, nil
+	}
+	if token == tokenInOutage {
+		return nil, &llm.Error{Kind: llm.Overloaded, Code: "identity_unavailable"}
 	}
 	return nil, &llm.Error{Kind: llm.Authentication, Code: "invalid_token"}
 }
@@ -30,6 +36,7 @@ func TestPeopleWithoutStore(t *testing.T) {
 		c := NewClients(static, nil, tokens)
 		wants(t, c, "eyJ.a.b", "200")
 		wants(t, c, "eyJ.a.c", "401 invalid_token")
+		wants(t, c, tokenInOutage, "503 identity_unavailable")
 		wants(t, c, "", "401 ")
 		wants(t, c, "sk-wrong", "401 invalid_api_key")
 	}
@@ -50,6 +57,7 @@ func TestPeopleInStore(t *testing.T) {
 	c := NewClients(NewKeys(nil), d, tokens)
 	wants(t, c, "eyJ.a.b", "200")
 	wants(t, c, "eyJ.a.b", "200")
+	wants(t, c, tokenInOutage, "503 identity_unavailable")
 	if r := s.records[ann.Record.ID]; r.Team != "search" || r.Revision != 1 {
 		t.Fatalf("the account is %+v, want one that was saved once", r)
 	}

@@ -40,6 +40,10 @@ func TestRefusalsSurviveAKill(t *testing.T) {
 		"a key is revoked":    {func(s *source, id string) { s.change(id, func(r *Record) { r.Revoked = time.Now() }) }, "401 revoked_api_key"},
 		"a team is blocked":   {func(s *source, _ string) { s.putTenant(Tenant{Org: "o", Team: "t", Blocked: true}) }, "403 blocked"},
 		"a key of it blocked": {func(s *source, id string) { s.change(id, func(r *Record) { r.OrgBlocked = true }) }, "403 blocked"},
+		"a key and another team, at once": {func(s *source, id string) {
+			s.putTenant(Tenant{Org: "o", Team: "other", Blocked: true})
+			s.change(id, func(r *Record) { r.Revoked = time.Now() })
+		}, "401 revoked_api_key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -151,5 +155,31 @@ func TestRefusalsAreBounded(t *testing.T) {
 	f.drop(f.count())
 	if _, err := os.Stat(f.path); !os.IsNotExist(err) {
 		t.Error(err)
+	}
+}
+
+// TestIncompleteRefusalIsRemoved checks that the next snapshot removes a file that has only an incomplete entry.
+func TestIncompleteRefusalIsRemoved(t *testing.T) {
+	o := DirectoryOptions{Peppers: peppers(t), Snapshot: filepath.Join(t.TempDir(), "s"), Logger: slog.New(slog.DiscardHandler)}
+	f := newRefusals(&o)
+	if err := os.WriteFile(f.path, []byte("cut"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.restore(newTable(1))
+	f.drop(f.count())
+	if _, err := os.Stat(f.path); !os.IsNotExist(err) {
+		t.Errorf("the file remains: %v", err)
+	}
+}
+
+// TestFileOfRefusalsHasALimit checks that the file of refusals does not grow beyond its limit.
+func TestFileOfRefusalsHasALimit(t *testing.T) {
+	var log bytes.Buffer
+	path := filepath.Join(t.TempDir(), "s")
+	f := newRefusals(&DirectoryOptions{Snapshot: path, Peppers: peppers(t), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	f.bytes = maxRefusals - 10
+	f.add(Changes{Records: []Record{{ID: "a", Revoked: time.Now()}}})
+	if _, err := os.Stat(path + ".refused"); !os.IsNotExist(err) || !strings.Contains(log.String(), "the file would have over") {
+		t.Errorf("%v; the log: %s", err, log.String())
 	}
 }

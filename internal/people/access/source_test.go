@@ -25,7 +25,9 @@ type source struct {
 	records  map[string]Record
 	tenants  []Tenant
 	revision int64
-	history  int // changes when the store is restored
+	groups   map[string][]SCIMGroup
+	grouped  int64 // revision of the last change of groups
+	history  int   // changes when the store is restored
 	takes    time.Duration
 	err      error
 	frozen   bool // queries block until their context ends
@@ -37,7 +39,9 @@ type source struct {
 	open, mostNow int
 }
 
-func newSource() *source { return &source{records: map[string]Record{}, asked: map[string]int{}} }
+func newSource() *source {
+	return &source{records: map[string]Record{}, groups: map[string][]SCIMGroup{}, asked: map[string]int{}}
+}
 
 var errAway = errors.New("connection refused")
 
@@ -60,6 +64,23 @@ func (s *source) SavePerson(_ context.Context, r Record) (Record, error) {
 	r.Revoked = s.records[r.ID].Revoked
 	s.mu.Unlock()
 	return s.put(r), nil
+}
+
+// SCIMGroups implements Source.
+func (s *source) SCIMGroups(ctx context.Context, name string) ([]SCIMGroup, error) {
+	s.mu.Lock()
+	s.asked["groups "+name]++
+	list := s.groups[name]
+	s.mu.Unlock()
+	return list, s.answer(ctx)
+}
+
+// join changes the groups of a person.
+func (s *source) join(name string, groups ...SCIMGroup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revision++
+	s.groups[name], s.grouped = groups, s.revision
 }
 
 func (s *source) change(id string, how func(*Record)) {
@@ -154,7 +175,7 @@ func (s *source) Changes(ctx context.Context, since Cursor, limit int) (c Change
 	case since == (Cursor{}) || since.Revision >= last.Revision || since != s.cursor(since.Revision):
 		c.Next, c.Reset = last, true
 	default:
-		c.Next = last
+		c.Next, c.Groups = last, s.grouped > since.Revision
 		for _, r := range s.records {
 			if r.Revision > since.Revision {
 				c.Records = append(c.Records, r)

@@ -108,6 +108,19 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestPathsOfAClaim checks that every dot of a name may be one of the path.
+func TestPathsOfAClaim(t *testing.T) {
+	c, err := parseClaims([]byte(`{"a":{"x":"1"},"a.b":{"c":"2"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]any{"a.x": "1", "a.b.c": "2", "a.b.d": nil, "d": nil} {
+		if got, ok := c.find(path); got != want || ok != (want != nil) {
+			t.Errorf("%s: %v, %v", path, got, ok)
+		}
+	}
+}
+
 // TestSCIMClaim refuses tokens that do not say by a text which SCIM user they belong to.
 func TestSCIMClaim(t *testing.T) {
 	p := newProvider(t)
@@ -134,6 +147,12 @@ func TestAmbiguousHeaders(t *testing.T) {
 	} {
 		if err := checkHeader(head(text)); (err == nil) != fine {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+	payload := base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"https://idp"}`)) // 28 characters, without a rest
+	for text, want := range map[string]string{payload: "https://idp", payload + "!": ""} {
+		if got := claimedIssuer("e30." + text + ".x"); got != want {
+			t.Errorf("%s: the issuer is %q, want %q", text, got, want)
 		}
 	}
 }

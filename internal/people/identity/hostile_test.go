@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,6 +61,19 @@ func readHostile(ctx context.Context, t *testing.T, h *hostile.Server, issuer, s
 	for _, k := range keys {
 		if err == nil && (!k.Valid() || !k.IsPublic()) {
 			t.Errorf("%s: a key that is not valid", h.Answer.Name)
+		}
+	}
+}
+
+// TestKeySetWithAnError checks that a key set is used as a whole or not at all.
+func TestKeySetWithAnError(t *testing.T) {
+	const key = `{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"k"}`
+	if keys, err := parseKeys([]byte(`{"keys":[` + key + `]}`)); err != nil || len(keys) != 1 {
+		t.Errorf("%d keys, %v", len(keys), err)
+	}
+	for _, text := range []string{`<html>`, `{"keys":[` + key + `],"keys":5}`} {
+		if _, err := parseKeys([]byte(text)); err == nil || !strings.Contains(err.Error(), "is not JSON") {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

@@ -20,6 +20,8 @@ import (
 type Rule struct {
 	When  []Condition
 	Grant Grant
+	// RoleByGroups says that SCIM groups may fulfil a condition although the rule gives a role.
+	RoleByGroups bool
 }
 
 // Condition is fulfilled if a claim has one of the values, alone or in a list.
@@ -139,31 +141,71 @@ func (c claims) text(path string) string {
 	return ""
 }
 
-// match returns the first rule that admits the claims, and the reason in words.
-func match(rules []Rule, c claims) (*Rule, string) {
-	for i := range rules {
-		if why, ok := rules[i].admits(c); ok {
-			return &rules[i], why
+// groupsClaim is the claim whose conditions SCIM groups can fulfil.
+const groupsClaim = "groups"
+
+// only returns the claims that rules and the name of a person read. Paths are names then.
+func (c claims) only(rules []Rule, name string) claims {
+	kept := claims{}
+	keep := func(path string) {
+		if at, ok := c.find(path); ok {
+			kept[path] = at
 		}
 	}
-	return nil, ""
+	keep(name)
+	for i := range rules {
+		for _, when := range rules[i].When {
+			keep(when.Claim)
+		}
+	}
+	return kept
 }
 
-// admits reports whether the claims fulfil all conditions, and says how.
-func (r *Rule) admits(c claims) (string, bool) {
+// matched is a rule that holds, and why.
+type matched struct {
+	rule     *Rule
+	why      string
+	byGroups bool // a SCIM group fulfils a condition that the token does not
+}
+
+// match returns the first rule that holds for a token and the SCIM groups of its owner, nil if there is
+// none. A rule takes the groups of directories that manage the people of its organisation.
+func (i *issuer) match(c claims, groups *access.SCIMGroups) *matched {
+	for n := range i.Rules {
+		r := &i.Rules[n]
+		var scim []string
+		if r.Grant.Role == "" || r.RoleByGroups {
+			scim = groups.In(r.Grant.Org, i.SCIM.Groups)
+		}
+		if m := r.match(c, scim); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// match returns how the claims and the SCIM groups fulfil all conditions, nil if they do not.
+func (r *Rule) match(c claims, groups []string) *matched {
+	m := matched{rule: r, why: "the token is valid"}
 	var reasons []string
 	for _, when := range r.When {
-		has := c.values(when.Claim)
-		i := slices.IndexFunc(when.Values, func(v string) bool { return slices.Contains(has, v) })
-		if i < 0 {
-			return "", false
+		has, place := c.values(when.Claim), when.Claim
+		fulfils := func(v string) bool { return slices.Contains(has, v) }
+		i := slices.IndexFunc(when.Values, fulfils)
+		if i < 0 && when.Claim == groupsClaim {
+			has, place = groups, "groups (from SCIM)"
+			i = slices.IndexFunc(when.Values, fulfils)
+			m.byGroups = true
 		}
-		reasons = append(reasons, fmt.Sprintf("%s contains %s", when.Claim, when.Values[i]))
+		if i < 0 {
+			return nil
+		}
+		reasons = append(reasons, fmt.Sprintf("%s contains %s", place, when.Values[i]))
 	}
-	if len(reasons) == 0 {
-		return "the token is valid", true
+	if len(reasons) > 0 {
+		m.why = strings.Join(reasons, " and ")
 	}
-	return strings.Join(reasons, " and "), true
+	return &m
 }
 
 // describe returns what the grant gives and why, such as "team search, because groups contains

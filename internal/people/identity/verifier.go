@@ -44,16 +44,21 @@ type SCIM struct {
 	Claim     string // empty: the issuer does not use SCIM
 	Attribute string // of the user
 	Required  bool   // only people who have a user are admitted
+	// Groups is the attribute of SCIM groups that conditions on the claim "groups" also read; empty: none.
+	Groups string
 }
 
 // Verifier verifies tokens. It is safe for concurrent use.
 type Verifier struct {
 	issuers  map[string]*issuer
-	verified *otter.Cache[[sha256.Size]byte, *access.Person]
+	verified *otter.Cache[[sha256.Size]byte, *admission]
 	now      func() time.Time
 
 	// Revoked has tokens that are refused. It may be nil. Set it before the first use.
 	Revoked *Revoked
+	// Groups has the SCIM groups for issuers that use them. It may be nil: then nobody is in one. Set it
+	// before the first use.
+	Groups Groups
 }
 
 // issuer is a configured issuer with its keys.
@@ -67,7 +72,7 @@ type issuer struct {
 func New(issuers []Issuer) (*Verifier, error) { return newVerifier(issuers, time.Now) }
 
 func newVerifier(issuers []Issuer, now func() time.Time) (*Verifier, error) {
-	cache, err := otter.New(&otter.Options[[sha256.Size]byte, *access.Person]{MaximumSize: maxVerified})
+	cache, err := otter.New(&otter.Options[[sha256.Size]byte, *admission]{MaximumSize: maxVerified})
 	if err != nil {
 		return nil, err
 	}
@@ -119,21 +124,25 @@ func (v *Verifier) Person(ctx context.Context, token string) (*access.Person, *l
 		return nil, errToken("invalid_token", "the token has more than 16 KiB", nil)
 	}
 	digest := sha256.Sum256([]byte(token))
-	p, ok := v.verified.GetIfPresent(digest)
-	if !ok || !v.now().Before(p.Expires) {
-		var fault *llm.Error
-		if p, fault = v.check(ctx, token); fault != nil {
-			return nil, fault
-		}
-		v.verified.Set(digest, p)
+	known, ok := v.verified.GetIfPresent(digest)
+	if !ok || !v.now().Before(known.person.Expires) {
+		known = nil
 	}
-	if v.Revoked.has(digest, p.Revocation) {
+	a, fault := v.admit(ctx, token, known)
+	if fault != nil {
+		return nil, fault
+	}
+	if a != known {
+		v.verified.Set(digest, a)
+	}
+	if v.Revoked.has(digest, a.person.Revocation) {
 		return nil, errToken("revoked_token", "the token was revoked by a sign-out; sign in again", nil)
 	}
-	return p, nil
+	return a.person, nil
 }
 
-func (v *Verifier) check(ctx context.Context, token string) (*access.Person, *llm.Error) {
+// verify checks a token, but not whom it admits.
+func (v *Verifier) verify(ctx context.Context, token string) (*verified, *llm.Error) {
 	i := v.issuers[claimedIssuer(token)]
 	if i == nil {
 		return nil, errToken("invalid_token", "the token's issuer is not configured; sign in at an identity provider that the gateway knows", nil)
@@ -160,19 +169,7 @@ func (v *Verifier) check(ctx context.Context, token string) (*access.Person, *ll
 	if fault := i.checkUse(t.Audience, c); fault != nil {
 		return nil, fault
 	}
-	rule, why := match(i.Rules, c)
-	if rule == nil {
-		return nil, &llm.Error{Kind: llm.Permission, Code: "not_admitted",
-			Message: "the token is valid, but no rule of the gateway admits its owner; ask the gateway's operator"}
-	}
-	if _, ok := i.scimName(c); !ok {
-		return nil, &llm.Error{Kind: llm.Permission, Code: "not_admitted",
-			Message: "the token is valid, but has no text in the claim by which the gateway knows whether its owner was removed; ask the gateway's operator"}
-	}
-	p := i.person(t, c, rule, why)
-	p.Issued = t.IssuedAt
-	p.Revocation = revocation(t.Issuer, c.text("jti"), token)
-	return p, nil
+	return &verified{i, c, t.Subject, i.scimName(c), t.IssuedAt, t.Expiry, revocation(t.Issuer, c.text("jti"), token)}, nil
 }
 
 // SignedIn checks the ID token of a sign-in: an issuer made it for a client and for a nonce. It
@@ -217,32 +214,16 @@ func (i *issuer) checkUse(audience []string, c claims) *llm.Error {
 	return nil
 }
 
-func (i *issuer) person(t *oidc.IDToken, c claims, rule *Rule, why string) *access.Person {
-	g := &rule.Grant
-	name := ""
-	if i.Name != "" {
-		name = plain.Short(c.text(i.Name), maxName)
-	}
-	scim, _ := i.scimName(c)
-	p := access.NewPerson(access.Record{
-		SCIMName: scim, SCIMRequired: i.SCIM.Required,
-		ID: access.PersonID(g.Org, t.Issuer, t.Subject), Name: name, Org: g.Org, Team: g.Team,
-		Models: g.Models, Endpoints: g.Endpoints, Criticality: g.Criticality, Limit: g.Limit,
-	}, g.Role, g.describe(why), t.Expiry)
-	p.Settings = g.Settings
-	return p
-}
-
-// scimName returns the name by which SCIM knows the owner of a token, empty if the issuer does not use
-// SCIM. It reports whether the token has the claim for it: a token without it would admit a person
-// whom SCIM has removed.
-func (i *issuer) scimName(c claims) (name string, ok bool) {
+// scimName returns the name by which SCIM knows the owner of a token. It is empty if the issuer does not
+// use SCIM, or if the token does not have the claim: such a token would admit a person whom SCIM has
+// removed.
+func (i *issuer) scimName(c claims) string {
 	if i.SCIM.Claim == "" {
-		return "", true
+		return ""
 	}
 	value, _ := c.find(i.SCIM.Claim)
 	text, _ := value.(string)
-	return access.SCIMName(i.URL, i.SCIM.Attribute, text), text != ""
+	return access.SCIMName(i.URL, i.SCIM.Attribute, text)
 }
 
 // claimedIssuer returns the issuer that a token names, before it is verified. It only selects the
@@ -254,10 +235,7 @@ func claimedIssuer(token string) string {
 	if err != nil {
 		return ""
 	}
-	c, err := parseClaims(text)
-	if err != nil {
-		return ""
-	}
+	c, _ := parseClaims(text) // an error leaves no claims
 	issuer, _ := c["iss"].(string)
 	return issuer
 }
@@ -274,10 +252,10 @@ func errToken(code, message string, cause error) *llm.Error {
 // Explain says why a token admits its owner, or why not. For operators: it reveals what errors for
 // clients do not.
 func (v *Verifier) Explain(ctx context.Context, token string) string {
-	p, fault := v.check(ctx, token)
+	a, fault := v.admit(ctx, token, nil)
 	switch {
 	case fault == nil:
-		return p.Reason
+		return a.person.Reason
 	case fault.Cause != nil:
 		return fmt.Sprintf("refused: %s (%v)", fault.Message, fault.Cause)
 	}

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -310,6 +311,29 @@ func TestUnknownKeyIDs(t *testing.T) {
 	}
 }
 
+// TestFetchesOfUnknownKeys checks that a token with an unknown key waits until the next fetch may begin, and
+// that one whose client leaves meanwhile starts none.
+func TestFetchesOfUnknownKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const keys = `{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"k"}]}`
+		s := &keySet{source: "https://idp.example.com/keys", client: &http.Client{Transport: served(keys)}, now: time.Now}
+		find := func(ctx context.Context, want string, fetches int, took time.Duration) {
+			t.Helper()
+			began := time.Now()
+			_, err := s.find(ctx, "unknown")
+			synctest.Wait()
+			if n, d := s.state("").fetches, time.Since(began); err == nil || !strings.Contains(err.Error(), want) || n != fetches || d != took {
+				t.Errorf("%v after %d fetches and %v, want %s, %d and %v", err, n, d, want, fetches, took)
+			}
+		}
+		find(t.Context(), "no such key", 1, 0)
+		short, cancel := context.WithTimeout(t.Context(), refreshPause/4)
+		defer cancel()
+		find(short, errNoKeys.Error(), 1, refreshPause/4)
+		find(t.Context(), "no such key", 2, refreshPause-refreshPause/4)
+	})
+}
+
 // TestOutage checks that tokens are verified with the known keys while the issuer is down, and that
 // without keys the response is 503.
 func TestOutage(t *testing.T) {
@@ -322,7 +346,7 @@ func TestOutage(t *testing.T) {
 	}
 	v := newTestVerifier(t, now, p.issuer())
 	p.set(func() { p.down = true })
-	if _, fault := v.Person(t.Context(), at("first")); fault == nil || fault.HTTPStatus() != http.StatusServiceUnavailable {
+	if _, fault := v.Person(t.Context(), at("first")); fault == nil || fault.HTTPStatus() != http.StatusServiceUnavailable || !strings.Contains(fmt.Sprint(fault.Cause), errNoKeys.Error()) {
 		t.Errorf("no keys yet: %v", fault)
 	}
 	p.set(func() { p.down = false })
@@ -379,6 +403,29 @@ func TestReloadKeepsKeys(t *testing.T) {
 	next.Adopt(v)
 	if _, fault := next.Person(t.Context(), sign(t, p.keys[0], nil, p.claimsOf(nil))); fault != nil {
 		t.Error(fault)
+	}
+}
+
+// TestReloadWithOtherKeys checks that an issuer whose source of keys has changed is asked again.
+func TestReloadWithOtherKeys(t *testing.T) {
+	p := newProvider(t)
+	v := newTestVerifier(t, time.Now, p.issuer())
+	if _, fault := v.Person(t.Context(), sign(t, p.keys[0], nil, p.claimsOf(nil))); fault != nil {
+		t.Fatal(fault)
+	}
+	other := p.issuer()
+	other.JWKS = p.URL + "/nothing-here"
+	next := newTestVerifier(t, time.Now, other)
+	next.Adopt(v)
+	if _, fault := next.Person(t.Context(), sign(t, p.keys[0], nil, p.claimsOf(nil))); fault == nil {
+		t.Error("the keys of the earlier source are used")
+	}
+}
+
+// TestVerifierNeedsTheCertificateAuthority checks that a verifier is not made with a certificate that cannot be read.
+func TestVerifierNeedsTheCertificateAuthority(t *testing.T) {
+	if _, err := newVerifier([]Issuer{{URL: "https://idp.example", CA: filepath.Join(t.TempDir(), "none")}}, time.Now); err == nil {
+		t.Error("it is made")
 	}
 }
 

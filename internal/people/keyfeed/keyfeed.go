@@ -41,6 +41,7 @@ const (
 type link struct {
 	Records []access.Record
 	Tenants []access.Tenant
+	Groups  bool
 	Next    access.Cursor
 	Read    time.Time
 }
@@ -80,6 +81,7 @@ func (p *page) after(since access.Cursor) (c access.Changes, ok bool) {
 	for _, l := range p.Links[from:] {
 		c.Records = append(c.Records, l.Records...)
 		c.Tenants = append(c.Tenants, l.Tenants...)
+		c.Groups = c.Groups || l.Groups
 	}
 	return c, true
 }
@@ -91,7 +93,7 @@ func (p *page) add(since access.Cursor, c access.Changes, read time.Time) *page 
 		next.First, next.Links = p.First, slices.Clone(p.Links)
 	}
 	if c.Next != since {
-		next.Links = append(next.Links, link{c.Records, c.Tenants, c.Next, read})
+		next.Links = append(next.Links, link{c.Records, c.Tenants, c.Groups, c.Next, read})
 	}
 	size := 0
 	for _, l := range next.Links {

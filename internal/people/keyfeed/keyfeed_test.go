@@ -276,3 +276,17 @@ func TestPagesAreBounded(t *testing.T) {
 		t.Errorf("%v %v", ok, c.Next)
 	}
 }
+
+// TestPagesSayThatGroupsChanged checks that a page tells nodes of all cursors whether groups of SCIM have changed.
+func TestPagesSayThatGroupsChanged(t *testing.T) {
+	at := func(n int64) access.Cursor { return access.Cursor{Revision: n, Mark: fmt.Sprint(n)} }
+	now := time.Now()
+	p := (*page)(nil).add(at(1), access.Changes{Next: at(2)}, now)
+	p = p.add(at(2), access.Changes{Next: at(3), Groups: true}, now)
+	p = p.add(at(3), access.Changes{Next: at(4)}, now)
+	for since, want := range map[int64]bool{1: true, 2: true, 3: false, 4: false} {
+		if c, ok := p.after(at(since)); !ok || c.Groups != want {
+			t.Errorf("since %d: %+v, %v", since, c, ok)
+		}
+	}
+}

@@ -1,26 +1,32 @@
 package capture
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"os"
+	"net/http"
+	"strings"
 	"syscall"
 	"time"
-)
 
-// ErrNotRunning says that no gateway listens on a socket.
-var ErrNotRunning = errors.New("no gateway is running there")
+	"github.com/isogloss-gateway/isogloss/internal/edge/local"
+)
 
 // ErrStopped says that the gateway has stopped and no other process took over.
 var ErrStopped = errors.New("the gateway has stopped")
 
-// takeoverTimeout is how long a process that takes over may need to start.
-const takeoverTimeout = 5 * time.Second
+// errStopping says that the process stops, and that another may take over.
+var errStopping = errors.New("the gateway stops")
+
+// takeoverTimeout is how long a process that takes over may need to start, and tryInterval how often it is
+// looked for.
+const (
+	takeoverTimeout = 5 * time.Second
+	tryInterval     = 20 * time.Millisecond
+)
 
 // Handler has the functions that Attach calls.
 type Handler struct {
@@ -32,92 +38,72 @@ type Handler struct {
 // Attach receives exchanges from the gateway at a socket until there are f.Count of them
 // or the context ends. Where another process takes over the socket, it attaches to that.
 func Attach(ctx context.Context, socket string, f Filter, h Handler) error {
-	left := f.Count
-	for first := true; ; first = false {
+	transport := local.Transport(socket)
+	var deadline time.Time // for another process to take over; zero before the first try
+	for left := f.Count; ; {
 		f.Count = left
-		n, again, err := attachOnce(ctx, socket, f, h)
+		n, attached, err := attachOnce(ctx, transport, f, h)
 		if left -= n; ctx.Err() != nil || left <= 0 {
 			return nil //nolint:nilerr // all exchanges were received, or the context has ended
 		}
-		if errors.Is(err, ErrNotRunning) && !first {
-			again, err = true, nil
-		}
-		if err != nil || !again {
+		if !errors.Is(err, errStopping) && (!errors.Is(err, local.ErrNotRunning) || deadline.IsZero()) {
 			return err
 		}
-		if err := awaitTakeover(ctx, socket); err != nil {
-			return err
-		}
-	}
-}
-
-// awaitTakeover waits until another process listens on the socket.
-func awaitTakeover(ctx context.Context, socket string) error {
-	timeout := time.After(takeoverTimeout)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if conn, err := dial(ctx, socket); err == nil {
-			_ = conn.Close()
-			return nil
+		if attached || deadline.IsZero() {
+			deadline = time.Now().Add(takeoverTimeout)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-timeout:
+		case <-time.After(tryInterval):
+		}
+		if time.Now().After(deadline) {
 			return ErrStopped
-		case <-tick.C:
 		}
 	}
 }
 
-func dial(ctx context.Context, socket string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, ErrNotRunning
-	}
-	return conn, err
-}
-
-// Alive reports whether a gateway listens on a socket.
-func Alive(ctx context.Context, socket string) bool {
-	conn, err := dial(ctx, socket)
-	if err == nil {
-		_ = conn.Close()
-	}
-	return err == nil
-}
-
-// attachOnce receives exchanges from one process and returns how many. again reports that
-// the process has stopped and another may take over.
-func attachOnce(ctx context.Context, socket string, f Filter, h Handler) (n int, again bool, err error) {
-	conn, err := dial(ctx, socket)
-	if err != nil {
-		return 0, false, err
-	}
-	defer func() { _ = conn.Close() }()
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
+// attachOnce receives exchanges from one process. It returns how many, and whether the gateway has let the
+// command attach.
+func attachOnce(ctx context.Context, transport http.RoundTripper, f Filter, h Handler) (n int, attached bool, err error) {
 	filter, err := json.Marshal(f)
 	if err != nil {
 		return 0, false, err
 	}
-	if _, err := conn.Write(append(filter, '\n')); err != nil {
-		return 0, true, nil // it is stopping
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+Path, bytes.NewReader(filter))
+	if err != nil {
+		return 0, false, err
 	}
-	in := json.NewDecoder(bufio.NewReader(conn))
+	resp, err := transport.RoundTrip(r)
+	switch {
+	case hasEnded(err):
+		return 0, false, errStopping
+	case err != nil:
+		return 0, false, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	switch resp.StatusCode {
+	case http.StatusOK:
+		n, err = receive(resp.Body, f.Count, h)
+		return n, true, err
+	case http.StatusServiceUnavailable:
+		return 0, false, errStopping
+	}
+	reason, _ := io.ReadAll(io.LimitReader(resp.Body, 1000)) // the status says enough otherwise
+	return 0, false, fmt.Errorf("the gateway refuses the capture: %d %s", resp.StatusCode, strings.TrimSpace(string(reason)))
+}
+
+// receive reads count exchanges from a response.
+func receive(body io.Reader, count int, h Handler) (n int, err error) {
+	in := json.NewDecoder(body)
 	var last message // with the counts that were reported last
-	for n < f.Count {
+	for n < count {
 		var m message
 		switch err := in.Decode(&m); {
-		case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-			return n, true, nil
+		case hasEnded(err), m.Stopping:
+			return n, errStopping
 		case err != nil:
-			return n, false, err
-		case m.Refused != "":
-			return n, false, fmt.Errorf("the gateway refuses the capture: %s", m.Refused)
-		case m.Stopping:
-			return n, true, nil
+			return n, err
 		case m.Attached:
 			h.Attached()
 		}
@@ -128,9 +114,14 @@ func attachOnce(ctx context.Context, socket string, f Filter, h Handler) (n int,
 		if m.Exchange != nil {
 			n++
 			if err := h.Exchange(m.Exchange); err != nil {
-				return n, false, err
+				return n, err
 			}
 		}
 	}
-	return n, false, nil
+	return n, nil
+}
+
+// hasEnded reports whether a connection was closed by the process at its other end.
+func hasEnded(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,6 +16,9 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/isogloss-gateway/isogloss/internal/edge/local"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,25 +43,30 @@ func (l *safeLog) String() string {
 	return l.b.String()
 }
 
-// useFolder gives the test a folder for sockets.
-func useFolder(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "ic") // a socket's path has to be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	t.Setenv("XDG_RUNTIME_DIR", dir)
-	return dir
+// server serves a Hub on a socket.
+type server struct {
+	http.Server
+	hub  *Hub
+	name string
 }
 
-func serve(t *testing.T, log io.Writer) (*Hub, *Server) {
+// Close stops as a gateway does.
+func (s *server) Close() {
+	s.hub.Close()
+	_ = s.Shutdown(context.Background())
+}
+
+func serve(t *testing.T, log io.Writer) (*Hub, *server) {
 	t.Helper()
 	hub := &Hub{Version: "test"}
-	s, err := Serve(Options{Hub: hub, Address: "127.0.0.1:8080", Logger: slog.New(slog.NewTextHandler(log, nil))})
+	l, err := local.Listen("127.0.0.1:8080")
 	if err != nil {
 		t.Fatal(err)
 	}
+	mux := http.NewServeMux()
+	mux.Handle("POST "+Path, NewHandler(Options{Hub: hub, Logger: slog.New(slog.NewTextHandler(log, nil))}))
+	s := &server{http.Server{Handler: local.Guard(mux), ConnContext: local.ConnContext}, hub, l.Name()}
+	go func() { _ = s.Serve(l) }()
 	t.Cleanup(s.Close)
 	return hub, s
 }
@@ -119,7 +126,7 @@ func wait[T any](t *testing.T, c <-chan T) (v T) {
 }
 
 func TestAttach(t *testing.T) {
-	useFolder(t)
+	testrig.SocketFolder(t)
 	log := &safeLog{}
 	hub, s := serve(t, log)
 	if hub.Active() {
@@ -182,7 +189,7 @@ func TestFilter(t *testing.T) {
 // TestOversizedExchange checks that an exchange above the limit is discarded at once and
 // counted.
 func TestOversizedExchange(t *testing.T) {
-	useFolder(t)
+	testrig.SocketFolder(t)
 	hub, s := serve(t, io.Discard)
 	a := attach(t, s.name, Filter{All: true, Count: 1, Bytes: 20})
 	exchange(hub, Subject{}, strings.Repeat("a", 21), "{}")
@@ -242,7 +249,7 @@ func TestSlowCommandBlocksNoRequest(t *testing.T) {
 }
 
 func TestTooManyCommands(t *testing.T) {
-	useFolder(t)
+	testrig.SocketFolder(t)
 	_, s := serve(t, io.Discard)
 	for range maxAttached {
 		attach(t, s.name, Filter{All: true, Count: 1, Bytes: 1})
@@ -255,7 +262,7 @@ func TestTooManyCommands(t *testing.T) {
 
 // TestTakeover checks that a command attaches to the process that takes over the socket.
 func TestTakeover(t *testing.T) {
-	useFolder(t)
+	testrig.SocketFolder(t)
 	old, first := serve(t, io.Discard)
 	a := attach(t, first.name, Filter{All: true, Count: 2, Bytes: 1000})
 	exchange(old, Subject{}, `{"n":1}`, "{}")
@@ -280,74 +287,31 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-func TestPermissions(t *testing.T) {
-	dir := useFolder(t)
-	_, s := serve(t, io.Discard)
-	for path, want := range map[string]os.FileMode{s.name: 0o600, filepath.Dir(s.name): 0o700} {
-		if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != want {
-			t.Errorf("%s: %v, %v", path, info.Mode(), err)
-		}
-	}
-	s.Close()
-	for name, prepare := range map[string]func(dir string) error{
-		"others may write":  func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)) },
-		"others may look":   func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o750)) },
-		"a link":            func(dir string) error { return os.Symlink(t.TempDir(), dir) },
-		"a file":            func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
-		"a link to nothing": func(dir string) error { return os.Symlink("/nowhere/at/all", dir) },
-	} {
-		folder := filepath.Join(dir, "isogloss")
-		_ = os.RemoveAll(folder)
-		if err := prepare(folder); err != nil {
+// TestInvalidFilter checks that a request without a filter is refused.
+func TestInvalidFilter(t *testing.T) {
+	testrig.SocketFolder(t)
+	hub, s := serve(t, io.Discard)
+	for _, body := range []string{"", "{", "[]", `{"model":"` + strings.Repeat("x", maxFilter) + `"}`} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost"+Path, strings.NewReader(body))
+		if err != nil {
 			t.Fatal(err)
 		}
-		if s, err := Serve(Options{Hub: &Hub{}, Address: "127.0.0.1:1", Logger: slog.New(slog.DiscardHandler)}); err == nil {
-			s.Close()
-			t.Errorf("%s: a socket was made", name)
+		resp, err := local.Transport(s.name).RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
 		}
-		_ = os.RemoveAll(folder)
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusBadRequest || hub.Active() {
+			t.Errorf("%.20q: %d", body, resp.StatusCode)
+		}
 	}
 }
 
-// TestStaleSocket checks that a gateway replaces the socket of a process that was killed.
-func TestStaleSocket(t *testing.T) {
-	dir := useFolder(t)
-	if err := os.Mkdir(filepath.Join(dir, "isogloss"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	name := filepath.Join(dir, "isogloss", "127.0.0.1:8080.sock")
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.SetUnlinkOnClose(false)
-	_ = l.Close()
-	if err := Attach(t.Context(), name, Filter{All: true, Count: 1}, Handler{}); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("a stale socket: %v", err)
-	}
-	_, s := serve(t, io.Discard)
-	if s.name != name || !Alive(t.Context(), name) {
-		t.Errorf("%s is not replaced", s.name)
-	}
-	if got := Sockets(); len(got) == 0 || got[0] != name {
-		t.Errorf("found %v", got)
-	}
-}
-
-// TestInvalidFilter checks that a connection that sends no filter is closed.
-func TestInvalidFilter(t *testing.T) {
-	useFolder(t)
-	hub, s := serve(t, io.Discard)
-	conn, err := net.Dial("unix", s.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := conn.Write([]byte("GET / HTTP/1.1\r\n\r\n")); err != nil {
-		t.Fatal(err)
-	}
-	if b, err := io.ReadAll(conn); len(b) > 0 || hub.Active() {
-		t.Errorf("it received %q, %v", b, err)
+// TestAttachNowhere checks the error where no gateway runs.
+func TestAttachNowhere(t *testing.T) {
+	name := filepath.Join(testrig.SocketFolder(t), "isogloss", "127.0.0.1:8080.sock")
+	if err := Attach(t.Context(), name, Filter{All: true, Count: 1}, Handler{}); !errors.Is(err, local.ErrNotRunning) {
+		t.Error(err)
 	}
 }
 

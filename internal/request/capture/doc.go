@@ -4,8 +4,8 @@
 // it has ended.
 //
 // The request path uses a Hub, whose Record returns a Recorder for an exchange that
-// matches, else nil. The socket is a Server, and the command calls Attach. What is
-// copied is bounded, and no request ever waits for it.
+// matches, else nil. A handler of the gateway's local socket serves the Hub to commands,
+// which call Attach. What is copied is bounded, and no request ever waits for it.
 //
 // Credentials do not leave the process: headers are copied from an allowlist, and the
 // keys of the client and of the provider are redacted everywhere else.

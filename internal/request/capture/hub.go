@@ -54,6 +54,26 @@ type Hub struct {
 
 	viewers atomic.Pointer[[]*viewer] // nil while no command is attached
 	mu      sync.Mutex                // serializes attach and detach
+	closed  bool
+}
+
+// isClosed reports whether the gateway stops.
+func (h *Hub) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
+
+// Close detaches all commands, and lets no other attach.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	if all := h.viewers.Load(); all != nil {
+		for _, v := range *all {
+			v.end()
+		}
+	}
 }
 
 // Attachment describes an attached command.
@@ -87,6 +107,8 @@ type viewer struct {
 	dropped   atomic.Int64   // exchanges that matched while too many were open
 	out       chan *Exchange // senders never block
 	changed   chan struct{}  // signals that oversized or dropped has changed
+	stopping  chan struct{}  // closed when the gateway stops
+	end       func()         // closes stopping
 }
 
 // Active reports whether a command is attached. It is all that a request costs while
@@ -122,7 +144,7 @@ func (h *Hub) Record(s Subject) *Recorder {
 	return r
 }
 
-// attach adds a command. It reports false where too many are attached.
+// attach adds a command. It reports false where too many are attached or the hub is closed.
 func (h *Hub) attach(uid string, f Filter) (*viewer, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,12 +152,13 @@ func (h *Hub) attach(uid string, f Filter) (*viewer, bool) {
 	if p := h.viewers.Load(); p != nil {
 		all = *p
 	}
-	if len(all) >= maxAttached {
+	if len(all) >= maxAttached || h.closed {
 		return nil, false
 	}
 	f.Count = max(f.Count, 1)
 	f.Bytes = min(max(f.Bytes, 1), maxBytes)
-	v := &viewer{filter: f, uid: uid, since: time.Now(), out: make(chan *Exchange, maxOpen), changed: make(chan struct{}, 1)}
+	v := &viewer{filter: f, uid: uid, since: time.Now(), out: make(chan *Exchange, maxOpen), changed: make(chan struct{}, 1), stopping: make(chan struct{})}
+	v.end = sync.OnceFunc(func() { close(v.stopping) })
 	all = append(slices.Clone(all), v)
 	h.viewers.Store(&all)
 	return v, true

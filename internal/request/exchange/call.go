@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 	"github.com/isogloss-gateway/isogloss/internal/targets/params"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
@@ -12,15 +13,29 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Limits are the maximum sizes of external input, in bytes.
+// Limits is the maximum sizes of what is held in memory.
 type Limits struct {
-	Body   int64 // a request body
-	Event  int64 // one server-sent event
-	Answer int64 // a response held in memory
+	// Body of a request.
+	Body int64 `key:"body" is:"bytes" default:"64MiB" minimum:"1KiB" example:"128MiB"`
+	// One event of a stream.
+	Event int64 `key:"event" is:"bytes" default:"16MiB" minimum:"1KiB" example:"32MiB"`
+	// Non-streaming response, also one assembled from a stream.
+	Answer int64 `key:"answer" is:"bytes" default:"64MiB" minimum:"1KiB" example:"128MiB"`
+	// Conversation store for previous_response_id and item_reference of the Responses
+	// API on upstreams that store nothing. In memory only; an entry expires an hour
+	// after its last use. With 0 nothing is stored and such requests are refused.
+	Conversations int64 `key:"conversations" is:"bytes" default:"64MiB" example:"256MiB"`
+	// Open requests of one HTTP/2 connection of a client. More wait at the client. A
+	// connection holds at most 1 MiB that the gateway has not read, and the prompts of
+	// its requests.
+	Streams int `key:"streams" default:"1000" minimum:"1" maximum:"100000" restart:"yes" example:"250"`
+}
 
-	// Conversations limits the total size of the responses that are stored for references
-	// by id; 0 stores none.
-	Conversations int64
+// Check checks that an answer can hold its events.
+func (l *Limits) Check(at *settings.At) {
+	if l.Event > l.Answer {
+		at.Wrong("event", "is more than limits.answer (%s), which holds it; write a smaller size, or a larger answer", settings.FormatSize(l.Answer))
+	}
 }
 
 // Settings are the parts of the configuration that lanes read.

@@ -18,6 +18,27 @@ const (
 	bodyRate     = 64 << 10 // bytes that extend the time limit by a second
 )
 
+const (
+	// firstPart is the largest buffer that is allocated for the announced Content-Length before any of the
+	// body has arrived.
+	firstPart = 1 << 20
+	// bodyGrowth is how many times what has arrived is allocated in addition for the announced Content-Length.
+	bodyGrowth = 3
+)
+
+// FirstPart returns the size of the first buffer of a body. One byte more than announced finds the end.
+func FirstPart(announced int64) int { return int(min(max(announced, 512), firstPart)) + 1 }
+
+// NextPart returns how much larger the buffer of a body is to become: by the rest of the announced size, but
+// at most by bodyGrowth times what has arrived. The buffer of a body without an announced size doubles up to
+// firstPart, and then grows by that or a quarter.
+func NextPart(arrived int, announced int64) int {
+	if rest := int(announced) + 1 - arrived; rest > 0 {
+		return min(rest, bodyGrowth*arrived)
+	}
+	return max(arrived/4, min(arrived, firstPart))
+}
+
 // LimitBody returns a reader of the request body that fails after limit bytes, or if the
 // client takes longer than bodyPatience and a second for each bodyRate bytes that have
 // arrived. Only the time that Read waits counts: an upstream that does not accept an upload

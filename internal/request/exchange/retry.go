@@ -2,10 +2,23 @@ package exchange
 
 import (
 	"net/http"
+	"strconv"
 
+	"github.com/isogloss-gateway/isogloss/internal/money/billing"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
+
+// Retries is how often a request is tried.
+type Retries struct {
+	// Maximum number of attempts per request, on all targets; 1 turns retries off.
+	// Retries on one provider are also limited to a fifth of its requests.
+	Attempts int `key:"attempts" default:"3" minimum:"1" maximum:"10" example:"2"`
+	// Whether a request may be sent once more to the same target if its HTTP/2
+	// connection went silent before a response. The upstream may have processed the
+	// first one, so you may pay for both. The default is false.
+	SameTargetUnanswered bool `key:"same_target_unanswered" example:"true"`
+}
 
 // MayRetryElsewhere reports whether another target may succeed: not if the request itself
 // is invalid, and not if its total timeout has expired.
@@ -36,6 +49,14 @@ func SafeToRetrySameTarget(err *llm.Error, status int, rejected bool) bool {
 		return true
 	}
 	return rejected && status != http.StatusGatewayTimeout
+}
+
+// ReasonOf returns why an attempt failed: its error status, or the error's code or kind.
+func ReasonOf(status int, err *llm.Error) string {
+	if status >= http.StatusMultipleChoices {
+		return strconv.Itoa(status)
+	}
+	return billing.FaultOf(err)
 }
 
 // Panicked returns the error of a request that has panicked.

@@ -1,12 +1,14 @@
 package exchange
 
 import (
+	"cmp"
 	"io"
 	"maps"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/edge/framing"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
@@ -19,6 +21,7 @@ const (
 	timedBytes     = 8 << 10 // writeTimeout is the time for these
 	writePiece     = 16 << 10
 	deadlineSlack  = time.Second // maximum age of a write deadline
+	corkedFrom     = 2 << 10     // smaller parts of a stream take one system call anyway
 	discardTimeout = 5 * time.Second
 )
 
@@ -29,6 +32,7 @@ type ClientWriter struct {
 	w  http.ResponseWriter
 	rc http.ResponseController
 
+	cork     framing.Cork
 	started  bool // the status line is written
 	content  bool // a part of the response body is written, other than keep-alives
 	written  int64
@@ -52,11 +56,22 @@ func NewClientWriter(w http.ResponseWriter) *ClientWriter {
 	return &ClientWriter{w: w, rc: *http.NewResponseController(w)}
 }
 
+// SetCork sets the connection of HTTP/1 to which large parts of a stream are written at once.
+func (c *ClientWriter) SetCork(k framing.Cork) { c.cork = k }
+
 // SetHeader sets a response header, or a trailer once the response has started.
 func (c *ClientWriter) SetHeader(name, value string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.w.Header()[name] = []string{value}
+}
+
+// CloseUnread closes the client's connection after the response: net/http would read the rest of the request's body before
+// it sends the response. A connection of HTTP/2 stays open, because other requests share it.
+func (c *ClientWriter) CloseUnread(r *http.Request) {
+	if r.ProtoMajor == 1 {
+		c.SetHeader("Connection", "close")
+	}
 }
 
 // Header returns the response headers. Call it after StopKeepAlive.
@@ -126,9 +141,13 @@ func (c *ClientWriter) Write(p []byte, now time.Time) error {
 }
 
 // WriteEvents starts a stream if necessary, writes whole events and flushes them.
-func (c *ClientWriter) WriteEvents(p []byte, now time.Time, lane headers) error {
+func (c *ClientWriter) WriteEvents(p []byte, now time.Time, lane headers) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(p) > corkedFrom {
+		c.cork.Push()
+		defer func() { err = cmp.Or(err, c.cork.Pull()) }()
+	}
 	if !c.started {
 		c.start(http.StatusOK, lane.SetStreamHeaders)
 	}

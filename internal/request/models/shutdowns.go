@@ -23,7 +23,7 @@ func Shutdown(preset, model string) time.Time {
 	return time.Time{}
 }
 
-// shutdown is a row of the table.
+// shutdown is the day on which a vendor ends a model, or all models with a prefix.
 type shutdown struct {
 	model string // a name, or a prefix that ends in *
 	on    time.Time

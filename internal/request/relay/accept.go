@@ -9,9 +9,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// firstBodyCap is the largest buffer that is allocated for the announced Content-Length.
-const firstBodyCap = 1 << 20
-
 // accept reads the request's body and indexes it.
 func (q *request) accept() *llm.Error {
 	if q.Call.Client.Method != http.MethodPost {
@@ -37,10 +34,10 @@ func (q *request) readBody() ([]byte, *llm.Error) {
 	limit := q.state.Limits.Body
 	size := q.Call.Client.ContentLength
 	if size > limit {
-		q.Writer.SetHeader("Connection", "close") // the body will not be read
+		q.Writer.CloseUnread(q.Call.Client)
 		return nil, exchange.TooLarge(limit)
 	}
-	body, more := []byte(nil), int(min(max(size, 512), firstBodyCap))+1
+	body, more := []byte(nil), exchange.FirstPart(size)
 	reader := q.Writer.LimitBody(q.Call.Client.Body, limit)
 	for {
 		if len(body) == cap(body) {
@@ -48,7 +45,7 @@ func (q *request) readBody() ([]byte, *llm.Error) {
 				return nil, err
 			}
 			body = append(make([]byte, 0, cap(body)+more), body...) // slices.Grow would touch all of it
-			more = cap(body) / 4
+			more = exchange.NextPart(cap(body), size)
 		}
 		n, err := reader.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]

@@ -172,7 +172,7 @@ func (q *request) withCredential(a *attempt, req *http.Request) *http.Request {
 	p.Authorize(h)
 	q.Record.Inject(h)
 	a.trip = q.relay.client.RoundTrip(q.ctx, a.target.Timeouts, q.elapsed())
-	a.trip.Credential = p.Credential
+	a.trip.Provider, a.trip.HTTP, a.trip.Credential = p.Name, p.HTTP, p.Credential
 	return req
 }
 

@@ -159,6 +159,29 @@ func TestHedgesAreNotCharged(t *testing.T) {
 	}
 }
 
+// TestContinuedStreamEndsWithItsBudget checks that no other target continues a stream whose budget is exhausted.
+func TestContinuedStreamEndsWithItsBudget(t *testing.T) {
+	books := newLedger(t, quota.Limit{Budget: 2 * costOf(promptOf(pairStream), outputStep)}) // the more expensive target determines the reservation
+	p := newPair(t, func(p *pair) {
+		books.use(p.gateway)
+		p.route.Continue = true
+		p.provider.Continuation = provider.ContinueVLLM
+	})
+	p.up.Answer(func(c *upstreamtest.Conn) {
+		c.BeginStream()
+		for piece := chunkOf(strings.Repeat("word ", 100)); c.Chunk(piece); { // until the gateway leaves
+		}
+	})
+	p.two.Answer(good("more"))
+	_, body, err := p.post(t, chatPath, pairStream)
+	if err != nil || !strings.Contains(body, "budget") || len(p.two.Requests()) > 0 {
+		t.Errorf("%v, %d requests to the other target: %s", err, len(p.two.Requests()), body[max(0, len(body)-500):])
+	}
+	if row := books.one(t, p.gateway); row.Outcome != usage.Failed || len(row.Attempts) != 1 || row.Attempts[0].Fault != "budget_exceeded" {
+		t.Errorf("%+v", row)
+	}
+}
+
 // TestContinuedStreamIsCountedOnce checks that a stream that a second target continues
 // has one row, with each target's tokens at that target's price.
 func TestContinuedStreamIsCountedOnce(t *testing.T) {

@@ -202,7 +202,7 @@ func TestReservationUsesHighestPrice(t *testing.T) {
 // them only sheddable ones.
 func TestFullLedger(t *testing.T) {
 	books := newLedger(t, quota.Limit{Budget: usage.Dollar})
-	g := newGateway(t, books.use)
+	g := newGateway(t, books.use, withResponseCache(t, 0))
 	full, err := spool.Open(spool.Options{Dir: t.TempDir(), Node: "n1", MaxBytes: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -227,18 +227,30 @@ func TestFullLedger(t *testing.T) {
 	if code, _ := readError(t, got); resp.StatusCode != http.StatusServiceUnavailable || code != "ledger_full" {
 		t.Errorf("with a budget: %s %s", resp.Status, got)
 	}
+	const cached = `{"model":"real-chat","temperature":0,"messages":[]}`
 	serving := s
 	serving.Books.Unrecorded = billing.Serve
 	g.relay.Use(&serving)
 	if resp, got, _ := g.post(t, chatPath, plainRequest); resp.StatusCode != http.StatusOK {
 		t.Errorf("%s %s", resp.Status, got)
 	}
-	eventually(t, "all are over", func() bool { return strings.Count(g.log.String(), `"msg":"exchange"`) == 4 })
+	sent := 4
+	eventually(t, "the response is cached", func() bool {
+		resp, _, _ := g.post(t, chatPath, cached)
+		sent++
+		return resp.Header.Get("Isogloss-Cache") == "hit"
+	})
+	resp, got, _ = g.post(t, chatPath, cached, criticalityHeader, "sheddable")
+	sent++
+	if code, _ := readError(t, got); resp.StatusCode != http.StatusServiceUnavailable || code != "ledger_full" {
+		t.Errorf("a cached response: %s %s", resp.Status, got)
+	}
+	eventually(t, "all are over", func() bool { return strings.Count(g.log.String(), `"msg":"exchange"`) == sent })
 	books.wantNothingHeld(t)
 	if b := full.Snapshot(); b.Open != 0 || b.Rows != 1 {
 		t.Errorf("%+v", b)
 	}
-	books.wantSpent(t, 2*costOf(3, 2))
+	books.wantSpent(t, costOf(3, 2)*usage.Money(len(g.up.Requests())))
 }
 
 // TestLongErrorCodeHasARow checks the row of a stream that ends with an error whose code is larger

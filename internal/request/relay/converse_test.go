@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/internal/request/eventstream"
+	"github.com/isogloss-gateway/isogloss/internal/targets/params"
 	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/converse"
@@ -160,6 +161,22 @@ func TestConverseBrokenStreams(t *testing.T) {
 	}
 }
 
+// TestErrorAfterTheFinishReason checks that a translated stream that fails after its finish reason is not sent to
+// another target, although it has no content.
+func TestErrorAfterTheFinishReason(t *testing.T) {
+	p := newPair(t, func(p *pair) { p.gateway.provider.Protocol = converseDialect })
+	p.up.Answer(func(c *upstreamtest.Conn) {
+		c.Send("HTTP/1.1 200 OK\r\nContent-Type: " + eventstream.MediaType + "\r\nTransfer-Encoding: chunked\r\n\r\n")
+		c.Chunk(upstreamtest.Frames("data: {\"messageStart\":{\"role\":\"assistant\"}}\n\ndata: {\"messageStop\":{\"stopReason\":\"end_turn\"}}\n\ndata: {\"throttlingException\":{\"message\":\"slow down\"}}\n\n"))
+		c.EndStream()
+	})
+	p.two.Answer(good("second"))
+	_, body, err := p.post(t, chatPath, pairStream)
+	if err != nil || len(p.two.Requests()) > 0 || !strings.Contains(body, `"finish_reason":"stop"`) || !strings.Contains(body, "slow down") {
+		t.Errorf("%v, %d requests to the other target: %s", err, len(p.two.Requests()), body)
+	}
+}
+
 // TestConverseInvalidModel checks that a model that no path of Bedrock can name is rejected for every client, and that
 // no other model is called in its place.
 func TestConverseInvalidModel(t *testing.T) {
@@ -168,9 +185,9 @@ func TestConverseInvalidModel(t *testing.T) {
 		"/model/any%2Fa;x/converse":        converseBody,
 		"/model/any%2Fa;x/converse-stream": converseBody,
 		"/model/any%2Fa;x/count-tokens":    `{"input":{"converse":` + converseBody + `}}`,
-		chatPath:                           `{"model":"any/a;x","messages":[{"role":"user","content":"Hi"}]}`,
+		chatPath:                           `{"model":"any/a;x","temperature":1,"messages":[{"role":"user","content":"Hi"}]}`, // with a loss
 	} {
-		g := newGateway(t, speaking(converseDialect))
+		g := newGateway(t, speaking(converseDialect), withParams(&params.Set{Override: params.Values{Temperature: "0.5"}}))
 		g.up.Answer(upstreamtest.JSON(200, `{"output":{"message":{"role":"assistant","content":[{"text":"Hi"}]}},"stopReason":"end_turn"}`))
 		resp, got := g.conversePost(t, path, body)
 		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(got, "not an id of Bedrock") {

@@ -140,4 +140,10 @@ func TestRequestIDHeaders(t *testing.T) {
 			}
 		}
 	}
+	g := newGateway(t)
+	for _, path := range []string{"/health", "/v1/models"} {
+		if resp, _ := g.request(t, http.MethodGet, path, "", nil); resp.Header.Get("X-Request-Id") == "" {
+			t.Errorf("%s: %v", path, resp.Header)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
@@ -26,6 +27,9 @@ func TestExplainLossesAndCost(t *testing.T) {
 	e, err = g.relay.Explain(chatDialect, "m", []byte(`{"model":"m","messages":[{"role":"user","content":"Hi"}]}`))
 	if err != nil || !e.Unlimited || e.Targets[0].Losses[0].Path != "max_completion_tokens" {
 		t.Errorf("%+v %v", e, err)
+	}
+	if _, err = g.relay.Explain(chatDialect, "rael-chat", []byte(`{"model":"rael-chat"}`)); err == nil || !strings.Contains(err.Message, "did you mean 'real-chat'") {
+		t.Errorf("an unknown model: %v", err)
 	}
 	e, err = g.relay.Explain(chatDialect, "m", []byte(`{"model":"m"}`))
 	if err != nil || e.MaxPrompt != 0 || e.Targets[0].MaxCost != "" {

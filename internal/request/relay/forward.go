@@ -73,8 +73,8 @@ func (q *request) sendForward() *llm.Error {
 	q.noteResponse()
 	q.Result.BytesIn = body.Bytes()
 	if err == nil {
-		if !body.Complete() && client.ProtoMajor == 1 {
-			q.Writer.SetHeader("Connection", "close") // otherwise net/http reads the rest before it sends the response
+		if !body.Complete() {
+			q.Writer.CloseUnread(client)
 		}
 		return nil
 	}

@@ -146,6 +146,6 @@ func (q *request) addLost(a *attempt, err *llm.Error) {
 	}
 	q.Account.AddLost(lost)
 	if err != nil {
-		q.failed = append(q.failed, failedAttempt{target: a.target.String(), reason: reasonOf(a, err), pool: a.target.Provider.Pool(), sentAt: a.sentAt, billed: true})
+		q.failed = append(q.failed, failedAttempt{target: a.target.String(), reason: exchange.ReasonOf(a.status(), err), pool: a.target.Provider.Pool(), sentAt: a.sentAt, billed: true})
 	}
 }

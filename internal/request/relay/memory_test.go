@@ -63,6 +63,21 @@ func testMemoryOfBodies(t *testing.T, size int) {
 	})
 }
 
+// TestSmallBodiesTakeNoMemory checks that a small request is served while the bodies of others take all memory.
+func TestSmallBodiesTakeNoMemory(t *testing.T) {
+	inBubble(t, func(t bubble) {
+		const memory = 4 << 30
+		g := newGateway(t, func(g *gateway) { g.state.Overload = limit.Config{Memory: memory} })
+		if _, err := g.relay.fleet.TakeMemory(t.Context(), memory/2); err != nil {
+			t.Fatal(err)
+		}
+		g.up.Answer(upstreamtest.JSON(200, plainResponse))
+		if resp, body, _ := g.post(t, chatPath, plainRequest); resp.StatusCode != http.StatusOK {
+			t.Errorf("%s %s", resp.Status, body)
+		}
+	})
+}
+
 // TestMemoryOfTranslations checks that a request whose translation takes more memory than
 // there is gets 413, and that a response like that is an error.
 func TestMemoryOfTranslations(t *testing.T) {

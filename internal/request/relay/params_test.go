@@ -105,6 +105,7 @@ func TestParamsInStrictMode(t *testing.T) {
 			status int
 		}{
 			{&params.Set{Override: params.Values{Temperature: "0.5"}}, http.StatusBadRequest},
+			{&params.Set{Override: params.Values{Body: []llm.Member{{Name: "temperature", Value: "0.5"}}}}, http.StatusBadRequest},
 			{&params.Set{Override: params.Values{Temperature: "1"}}, http.StatusOK},
 			{&params.Set{Override: params.Values{TopP: "0.5"}}, http.StatusOK},
 			{&params.Set{Defaults: params.Values{Temperature: "0.5", Effort: "max"}}, http.StatusOK},

@@ -8,6 +8,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/money/billing"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
+	"github.com/isogloss-gateway/isogloss/internal/request/refuse"
 	"github.com/isogloss-gateway/isogloss/internal/request/replay"
 	"github.com/isogloss-gateway/isogloss/internal/targets/limit"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -31,6 +32,7 @@ func (q *request) record() {
 	q.slot.Release()
 	q.freeMemory()
 	q.Record.Facts = q.facts()
+	q.state.Books.Refusals.Add(refuse.Note(q.told(), &q.Delivery, &q.caller, q.status(), exchange.LossesIn(q.attempt.prepared)))
 	q.Record.End()
 	if q.cut {
 		panic(http.ErrAbortHandler) // the only way to tell the client that the body is incomplete
@@ -92,19 +94,24 @@ func (q *request) reserve() (err *llm.Error) {
 // estimate returns the request's tokens as far as they are known before it is sent.
 func (q *request) estimate() billing.Estimate {
 	limit, choices := q.Call.OutputLimit()
+	for i := range q.candidates {
+		if d := q.candidates[i].Dialect; limit > 0 && d != q.Call.Dialect {
+			limit = max(limit, d.LeastOutput)
+		}
+	}
 	return billing.EstimateRequest(len(q.Call.Body.Text()), limit, choices)
 }
 
 // billingRequest returns the request as billing needs it.
 func (q *request) billingRequest() billing.Request {
-	r := billing.Request{ID: q.Call.ID, Key: q.caller.Key, Team: q.caller.Team, Org: q.caller.Org, Accounts: q.caller.Accounts, Began: q.Record.Began(),
+	r := billing.Request{ID: q.Call.ID, Key: q.caller.Key, KeyName: q.caller.Name, Team: q.caller.Team, Org: q.caller.Org, Accounts: q.caller.Accounts, Began: q.Record.Began(),
 		Endpoint: q.Call.Name, Dialect: string(q.Call.Dialect.Name), Free: q.Call.Operation == protocol.CountTokens, Sheddable: q.class == limit.Sheddable}
 	if q.state.Books.Ledger != nil {
 		r.Labels, q.Result.IgnoredTags = q.Call.Labels(&q.state.Books.Labels)
 		r.Client = usage.Client{Person: q.caller.Person, Agent: usage.BoundAgent(q.Call.Client.UserAgent()), Trace: q.Record.Trace()}
 	}
 	if q.route != nil {
-		r.Model, r.Stream = q.route.Name, q.Call.Body.Stream
+		r.Model, r.Stream, r.MaxOther = q.route.Name, q.Call.Body.Stream, q.Call.Body.MaxOther
 	}
 	return r
 }
@@ -116,7 +123,7 @@ func (q *request) Charge() {
 	if q.Account.Closed() {
 		return
 	}
-	result := billing.Result{Status: q.status(), Outcome: q.outcome(), Last: q.billedAttempt(q.Result.Err), Fidelity: q.attempt.fidelity(), Losses: exchange.LossesIn(q.attempt.prepared)}
+	result := billing.Result{Status: q.status(), Outcome: q.outcome(), Last: q.billedAttempt(q.Result.Err), Fidelity: q.attempt.fidelity(), Losses: exchange.LossesIn(q.attempt.prepared), Told: q.told()}
 	for _, f := range q.failed {
 		if !f.sentAt.IsZero() && !f.billed {
 			result.Failed = append(result.Failed, usage.Attempt{Target: f.target, Began: f.sentAt, Took: f.took, Status: f.status, Fault: f.reason, Times: f.times})
@@ -163,6 +170,11 @@ func (q *request) status() int {
 	return q.Call.Dialect.Codec.ErrorStatus(err)
 }
 
+// told returns the error that the client got, as far as the ledger may have it.
+func (q *request) told() usage.Told {
+	return refuse.Told(q.Result.Err, q.Result.Attempts > 0, q.attempt.fidelity())
+}
+
 // outcome returns how the request ended or is about to end.
 func (q *request) outcome() usage.Outcome {
 	switch err := q.Result.Err; {
@@ -174,6 +186,8 @@ func (q *request) outcome() usage.Outcome {
 		return usage.Answered
 	case err.Kind == llm.Cancelled:
 		return usage.Left
+	case q.told().Reason != "":
+		return usage.Refused
 	}
 	return usage.Failed
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
+	"github.com/isogloss-gateway/isogloss/internal/edge/framing"
 	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/money/billing"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
@@ -56,7 +57,7 @@ type State struct {
 	Books     Books
 	Paths     map[provider.Path]*provider.Provider // forwarded paths
 	KeepAlive time.Duration                        // interval of comment lines on idle streams; 0 sends none
-	Retries   Retries
+	Retries   exchange.Retries
 	Overload  limit.Config
 	Models    models.View // of the routes
 	BasePath  string      // of client paths
@@ -71,11 +72,6 @@ type Keys interface {
 type Books struct {
 	billing.Books
 	replay.Stores
-}
-
-// Retries limits the attempts of a request.
-type Retries struct {
-	Attempts int // total; less than two disables retries
 }
 
 // Relay serves the data path.
@@ -223,6 +219,7 @@ func (r *Relay) newRequest(s *State, e ingress.Endpoint, w http.ResponseWriter, 
 	q.call = exchange.Call{ID: id, Dialect: e.Dialect, Location: e.Location, Client: req, Settings: &s.Settings}
 	q.Delivery = exchange.Delivery{Call: &q.call, Writer: exchange.NewClientWriter(w), Record: record, Path: q}
 	q.Writer.SetForm(e.Dialect, e.Location)
+	q.Writer.SetCork(framing.CorkOf(req))
 	q.Writer.SetHeader(ingress.RequestIDHeader(e.Dialect), id)
 	q.attempt = &q.none
 	return q

@@ -22,24 +22,26 @@ func TestReservation(t *testing.T) {
 		tokens     int64 // reserved output tokens
 		context    int64 // the model's context window
 	}{
-		"chat, no bound":             {chatPath, `{"model":"m","messages":[]}`, 4096, 0},
-		"chat, max_tokens":           {chatPath, `{"model":"m","max_tokens":7,"messages":[]}`, 7, 0},
-		"chat, max_completion_":      {chatPath, `{"model":"m","max_completion_tokens":8,"messages":[]}`, 8, 0},
-		"chat, both":                 {chatPath, `{"model":"m","max_completion_tokens":8,"max_tokens":9,"messages":[]}`, 9, 0},
-		"chat, choices":              {chatPath, `{"model":"m","n":3,"max_tokens":7,"messages":[]}`, 21, 0},
-		"chat, choices, no bound":    {chatPath, `{"model":"m","n":3,"messages":[]}`, 3 * 4096, 0},
-		"chat, no number":            {chatPath, `{"model":"m","max_tokens":"7","messages":[]}`, 4096, 0},
-		"chat, text":                 {chatPath, `{"model":"m","max_tokens":"100000","messages":[]}`, 100000, 0},
-		"chat, exponent":             {chatPath, `{"model":"m","max_tokens":1e5,"messages":[]}`, 100000, 0},
-		"chat, choices as a float":   {chatPath, `{"model":"m","n":128.0,"max_tokens":7,"messages":[]}`, 128 * 7, 0},
-		"chat, choices as text":      {chatPath, `{"model":"m","n":"3","max_tokens":7,"messages":[]}`, 21, 0},
-		"chat, below zero":           {chatPath, `{"model":"m","max_tokens":-7,"messages":[]}`, 4096, 0},
-		"chat, null":                 {chatPath, `{"model":"m","max_tokens":null,"messages":[]}`, 4096, 0},
-		"chat, a large prompt":       {chatPath, `{"model":"m","max_tokens":7,"messages":[],"user":"` + strings.Repeat("x", 1000) + `"}`, 7, 0},
-		"chat, a full window":        {chatPath, `{"model":"m","max_tokens":7,"messages":[],"user":"` + strings.Repeat("x", 1000) + `"}`, 7, 100},
-		"messages":                   {"/v1/messages", `{"model":"m","max_tokens":7,"messages":[]}`, 7, 0},
-		"responses":                  {"/v1/responses", `{"model":"m","max_output_tokens":7,"input":"Hi"}`, 7, 0},
-		"responses, no bound":        {"/v1/responses", `{"model":"m","max_tokens":7,"input":"Hi"}`, 4096, 0},
+		"chat, no bound":           {chatPath, `{"model":"m","messages":[]}`, 4096, 0},
+		"chat, max_tokens":         {chatPath, `{"model":"m","max_tokens":7,"messages":[]}`, 7, 0},
+		"chat, max_completion_":    {chatPath, `{"model":"m","max_completion_tokens":8,"messages":[]}`, 8, 0},
+		"chat, both":               {chatPath, `{"model":"m","max_completion_tokens":8,"max_tokens":9,"messages":[]}`, 9, 0},
+		"chat, choices":            {chatPath, `{"model":"m","n":3,"max_tokens":7,"messages":[]}`, 21, 0},
+		"chat, choices, no bound":  {chatPath, `{"model":"m","n":3,"messages":[]}`, 3 * 4096, 0},
+		"chat, no number":          {chatPath, `{"model":"m","max_tokens":"7","messages":[]}`, 4096, 0},
+		"chat, text":               {chatPath, `{"model":"m","max_tokens":"100000","messages":[]}`, 100000, 0},
+		"chat, exponent":           {chatPath, `{"model":"m","max_tokens":1e5,"messages":[]}`, 100000, 0},
+		"chat, choices as a float": {chatPath, `{"model":"m","n":128.0,"max_tokens":7,"messages":[]}`, 128 * 7, 0},
+		"chat, choices as text":    {chatPath, `{"model":"m","n":"3","max_tokens":7,"messages":[]}`, 21, 0},
+		"chat, below zero":         {chatPath, `{"model":"m","max_tokens":-7,"messages":[]}`, 4096, 0},
+		"chat, null":               {chatPath, `{"model":"m","max_tokens":null,"messages":[]}`, 4096, 0},
+		"chat, a large prompt":     {chatPath, `{"model":"m","max_tokens":7,"messages":[],"user":"` + strings.Repeat("x", 1000) + `"}`, 7, 0},
+		"chat, a full window":      {chatPath, `{"model":"m","max_tokens":7,"messages":[],"user":"` + strings.Repeat("x", 1000) + `"}`, 7, 100},
+		"messages":                 {"/v1/messages", `{"model":"m","max_tokens":7,"messages":[]}`, 7, 0},
+		"responses":                {"/v1/responses", `{"model":"m","max_output_tokens":7,"input":"Hi"}`, 7, 0},
+		"responses, no bound":      {"/v1/responses", `{"model":"m","max_tokens":7,"input":"Hi"}`, 4096, 0},
+		"chat, a limit below the smallest one on a Responses upstream": {chatPath, `{"model":"m","max_tokens":7,"messages":[{"role":"user","content":"Hi"}]}`, 16, 0},
+		"chat, a limit above the smallest one on a Responses upstream": {chatPath, `{"model":"m","max_tokens":17,"messages":[{"role":"user","content":"Hi"}]}`, 17, 0},
 		"gemini":                     {gem, `{"contents":[],"generationConfig":{"maxOutputTokens":7}}`, 7, 0},
 		"gemini, choices":            {gem, `{"contents":[],"generationConfig":{"candidateCount":3,"maxOutputTokens":7}}`, 21, 0},
 		"gemini, no bound":           {gem, `{"contents":[],"generationConfig":{}}`, 4096, 0},
@@ -57,7 +59,11 @@ func TestReservation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			books := newLedger(t, quota.Limit{Budget: 10 * usage.Dollar})
-			g := newGateway(t, books.use, ownDialect(c.path))
+			up := ownDialect(c.path)
+			if strings.HasSuffix(name, "on a Responses upstream") {
+				up = speaking(responsesDialect)
+			}
+			g := newGateway(t, books.use, up)
 			if c.context > 0 {
 				book, err := usage.NewBook(usage.BookOptions{Rules: map[string]usage.Tariff{"up/*": {Input: "1", Output: "10", Context: c.context}}})
 				if err != nil {

@@ -5,8 +5,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// MayResume reports whether another target may continue a stream that ended with an
-// error.
+// MayResume reports whether another target may continue a stream after an error.
 func (q *request) MayResume(err *llm.Error) bool { return exchange.MayRetryElsewhere(err, 0) }
 
 // Resume has another target continue a truncated stream. It tries the first candidate

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/money/billing"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
@@ -208,7 +207,7 @@ func (q *request) mayRetry(c *candidate, err *llm.Error) bool {
 		q.unwritten = cmp.Or(q.unwritten, err)
 		return true
 	}
-	c.done = !q.attempt.safeToRetry(err)
+	c.done = !q.attempt.safeToRetry(err) && (c.tried > 1 || !q.state.Retries.SameTargetUnanswered || err.Code != upstream.CodeSilent)
 	return q.Result.Attempts < q.state.Retries.Attempts && (exchange.MayRetryElsewhere(err, q.attempt.status()) || q.attempt.missing) && (q.repeatable() || !c.done)
 }
 
@@ -265,20 +264,12 @@ func (q *request) repeatable() bool { return !q.Call.Body.SideEffects }
 
 // fail adds an attempt to those that failed.
 func (q *request) fail(c *candidate, err *llm.Error) {
-	f := failedAttempt{target: c.String(), reason: reasonOf(q.attempt, err), pool: c.Provider.Pool(), sentAt: q.attempt.sentAt, status: q.attempt.status(), times: exchange.TimesOf(q.attempt.trip, q.attempt.sentAt, q.Result.FirstToken)}
+	f := failedAttempt{target: c.String(), reason: exchange.ReasonOf(q.attempt.status(), err), pool: c.Provider.Pool(), sentAt: q.attempt.sentAt, status: q.attempt.status(), times: exchange.TimesOf(q.attempt.trip, q.attempt.sentAt, q.Result.FirstToken)}
 	if !f.sentAt.IsZero() {
 		f.took = time.Since(f.sentAt)
 	}
 	q.failed = append(q.failed, f)
 	q.Record.Failed(err)
-}
-
-// reasonOf returns why an attempt failed: its error status, or the error's code or kind.
-func reasonOf(a *attempt, err *llm.Error) string {
-	if status := a.status(); status >= http.StatusMultipleChoices {
-		return strconv.Itoa(status)
-	}
-	return billing.FaultOf(err)
 }
 
 // report reports the outcome of an attempt to the target's live state, once, unless the
@@ -309,11 +300,7 @@ func (q *request) report(a *attempt, err *llm.Error) {
 // attempts returns the value of the Isogloss-Attempts header: the number of attempts, the
 // failed ones and the skipped targets.
 func (q *request) attempts() string {
-	n := strconv.Itoa(q.Result.Attempts)
-	if len(q.failed)+len(q.skipped) == 0 {
-		return n
-	}
-	return n + attemptsText("failed", q.failed) + attemptsText("skipped", q.skipped)
+	return strconv.Itoa(q.Result.Attempts) + attemptsText("failed", q.failed) + attemptsText("skipped", q.skipped)
 }
 
 func attemptsText(name string, list []failedAttempt) string {
@@ -331,9 +318,8 @@ func attemptsText(name string, list []failedAttempt) string {
 // fidelity, and the upstream headers that clients may see.
 func (q *request) SetHeaders(h http.Header) {
 	if q.Result.Target != "" {
-		h["Isogloss-Target"] = []string{exchange.HeaderText(q.Result.Target)}
-		h["Isogloss-Attempts"] = []string{q.attempts()}
-		h["Isogloss-Fidelity"] = []string{q.attempt.fidelity()}
+		v := []string{exchange.HeaderText(q.Result.Target), q.attempts(), q.attempt.fidelity()} // one allocation for all
+		h["Isogloss-Target"], h["Isogloss-Attempts"], h["Isogloss-Fidelity"] = v[0:1:1], v[1:2:2], v[2:3:3]
 	}
 	if set := q.Call.Dialect.Headers.SetRateLimits; set != nil && q.Call.Limited && q.state.Books.Quotas != nil {
 		now := time.Now()

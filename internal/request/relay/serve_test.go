@@ -11,11 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/targets/balance"
 	"github.com/isogloss-gateway/isogloss/internal/targets/limit"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
@@ -35,7 +37,7 @@ func newPair(t testing.TB, changes ...func(*pair)) *pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.gateway = newGateway(t, func(g *gateway) { g.state.Retries = Retries{Attempts: 3} })
+	p.gateway = newGateway(t, func(g *gateway) { g.state.Retries = exchange.Retries{Attempts: 3} })
 	second := *p.gateway.provider
 	second.Name, second.BaseURL = "two", base
 	p.provider = &second
@@ -310,6 +312,18 @@ func TestCriticality(t *testing.T) {
 	if resp, _, _ := p.post(t, chatPath, pairPlain, criticalityHeader, "critical"); resp.StatusCode != http.StatusOK {
 		t.Error(resp.Status)
 	}
+	for _, c := range []struct {
+		key, said string
+		want      limit.Class
+	}{{"", "", limit.Normal}, {"", "critical", limit.Critical}, {"sheddable", "", limit.Sheddable}, {"sheddable", "critical", limit.Sheddable}, {"critical", "", limit.Critical}, {"critical", "sheddable", limit.Sheddable}} {
+		client := &http.Request{Header: http.Header{}}
+		client.Header.Set(criticalityHeader, c.said)
+		q := &request{caller: access.Caller{Criticality: c.key}}
+		q.Call = &exchange.Call{Client: client}
+		if got, err := q.classify(); err != nil || got != c.want {
+			t.Errorf("a %q key and the header %q: %v, %v", c.key, c.said, got, err)
+		}
+	}
 }
 
 // answerIn answers with a stream after some time of the bubble.
@@ -463,6 +477,21 @@ func TestNotContinued(t *testing.T) {
 	}
 }
 
+// TestContinuationsAreAttempts checks that a continuation is one of the attempts that a request may have.
+func TestContinuationsAreAttempts(t *testing.T) {
+	p := newPair(t, func(p *pair) {
+		p.route.Continue = true
+		p.provider.Continuation = provider.ContinueVLLM
+		p.state.Retries.Attempts = 1
+	})
+	p.up.Answer(upstreamtest.Break(chunkOf("The answer is ")))
+	p.two.Answer(good("forty-two."))
+	_, body, _ := p.post(t, chatPath, pairStream)
+	if !strings.Contains(body, `"error"`) || len(p.two.Requests()) > 0 {
+		t.Errorf("%d requests to the other target: %s", len(p.two.Requests()), body)
+	}
+}
+
 // TestContinuedStreamFailsOnce checks that a broken stream that may be continued counts as
 // one failure of each target that broke it: five in a row eject a target, not three.
 func TestContinuedStreamFailsOnce(t *testing.T) {
@@ -547,6 +576,38 @@ func TestEachTargetGetsABodyOfItsOwn(t *testing.T) {
 		}
 		if resp.Header.Get("Isogloss-Fidelity") != exchange.Exact || resp.Header.Get("Isogloss-Target") != "two/x" {
 			t.Errorf("%v", resp.Header)
+		}
+	}
+}
+
+// TestHistoryOfCacheAwareRoute checks that a cache-aware route counts the prompt tokens of responses, and takes one
+// without usage.
+func TestHistoryOfCacheAwareRoute(t *testing.T) {
+	p := newPair(t, func(p *pair) { p.route.Balance = balance.CacheAware })
+	for _, c := range []struct {
+		usage  string
+		prompt int64
+	}{{`,"usage":{"prompt_tokens":7,"completion_tokens":1,"total_tokens":8}`, 7}, {"", 7}, {`,"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}`, 12}} {
+		answer := upstreamtest.JSON(200, `{"id":"1","object":"chat.completion","created":1,"model":"x","choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}]`+c.usage+`}`)
+		p.up.Answer(answer)
+		p.two.Answer(answer)
+		if resp, body, _ := p.post(t, chatPath, pairPlain); resp.StatusCode != http.StatusOK {
+			t.Fatalf("usage %q: %s %s", c.usage, resp.Status, body)
+		}
+		var prompt int64
+		testrig.Eventually(t, "the tokens are not counted", func() bool {
+			prompt = 0
+			for _, r := range p.relay.state.Load().Routes.Routes() {
+				if r.History != nil {
+					for _, target := range r.History.Targets() {
+						prompt += target.Prompt
+					}
+				}
+			}
+			return prompt == c.prompt
+		})
+		if text := p.log.String(); strings.Contains(text, "panic") {
+			t.Fatalf("usage %q: %s", c.usage, text)
 		}
 	}
 }

@@ -57,3 +57,25 @@ func TestUnsignedCall(t *testing.T) {
 		}
 	}
 }
+
+// TestSealOfAStream checks that the signature of a streamed call is sent with the call again, although the
+// client's dialect has none.
+func TestSealOfAStream(t *testing.T) {
+	const (
+		stream = `data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{}},"thoughtSignature":"c2ln"}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2,"totalTokenCount":3},"modelVersion":"m","responseId":"r"}` + "\n\n"
+		ask    = `{"model":"gemini-3-pro","stream":true,"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"messages":[{"role":"user","content":"Go."}`
+	)
+	g := newGateway(t, speaking(geminiDialect), func(g *gateway) { g.extra = append(g.extra, "gemini-3-pro") })
+	g.up.Answer(upstreamtest.Stream(stream))
+	_, body, err := g.post(t, chatPath, ask+`]}`)
+	_, rest, _ := strings.Cut(body, `"tool_calls":[{`)
+	_, rest, _ = strings.Cut(rest, `"id":"`)
+	id, _, found := strings.Cut(rest, `"`)
+	if err != nil || !found {
+		t.Fatalf("%v: no call in %s", err, body)
+	}
+	_, _, _ = g.post(t, chatPath, ask+`,{"role":"assistant","content":null,"tool_calls":[{"id":"`+id+`","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"`+id+`","content":"x"}]}`)
+	if sent := string(g.up.Last(t).Body); !strings.Contains(sent, `"thoughtSignature":"c2ln"`) {
+		t.Errorf("the upstream got %s", sent)
+	}
+}

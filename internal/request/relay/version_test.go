@@ -162,36 +162,6 @@ func TestVER07And08SamplingOfOtherClients(t *testing.T) {
 	}
 }
 
-func TestVER09To11RemovedParameters(t *testing.T) {
-	document := `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"doc"}}`
-	fetched := `{"type":"web_fetch_tool_result","tool_use_id":"srvtoolu_1","content":{"type":"web_fetch_result","url":"https://e.org","content":` + document + `}}`
-	cite := `"citations":[{"type":"char_location","cited_text":"a","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1}]`
-	ask := func(user, assistant string) string {
-		return `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[` + user + `]},{"role":"assistant","content":[` + assistant + `]},{"role":"user","content":"go on"}]}`
-	}
-	send := func(body string) string {
-		g := newGateway(t, speaking(anthropicDialect), pinned(newVersion))
-		g.up.Answer(upstreamtest.JSON(200, messagesResponse))
-		resp, got, _ := g.post(t, messagesPath, body, "Anthropic-Version", oldVersion)
-		if resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s %s", resp.Status, got)
-		}
-		return string(g.up.Last(t).Body)
-	}
-	sent := send(ask(`{"type":"text","text":"Hi"}`, document+`,{"type":"text","text":"so"}`))
-	if _, after, _ := strings.Cut(sent, `{"role":"assistant","content":[{"type":"text","text":"so"}]}`); !strings.Contains(after, `"data":"doc"`) {
-		t.Errorf("VER-09: %s", sent)
-	}
-	sent = send(ask(`{"type":"text","text":"Hi"}`, `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_fetch","input":{"url":"https://e.org"}},`+fetched))
-	if !strings.Contains(sent, fetched) {
-		t.Errorf("VER-10: %s", sent)
-	}
-	sent = send(ask(`{"type":"text","text":"Hi",`+cite+`},{"type":"search_result","source":"s","title":"t","content":[{"type":"text","text":"x"}],"citations":{"enabled":true}}`, `{"type":"text","text":"a",`+cite+`}`))
-	if strings.Count(sent, "char_location") != 1 || !strings.Contains(sent, `"citations":{"enabled":true}`) {
-		t.Errorf("VER-11: %s", sent)
-	}
-}
-
 func TestVER12BetaQueryAndHeader(t *testing.T) {
 	for _, path := range []string{messagesPath, messagesPath + "?beta=true"} {
 		g := newGateway(t, speaking(anthropicDialect))

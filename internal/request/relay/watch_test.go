@@ -6,14 +6,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/edge/local"
 	"github.com/isogloss-gateway/isogloss/internal/request/capture"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -87,21 +87,21 @@ func (f subjects) Record(s capture.Subject) *capture.Recorder { f(s); return nil
 // attachCapture attaches a capture session to a relay and returns the captured exchanges.
 func attachCapture(t testing.TB, r *Relay) <-chan *capture.Exchange {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ir") // a socket's path has to be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("XDG_RUNTIME_DIR", dir)
+	testrig.SocketFolder(t)
 	hub := &capture.Hub{}
 	r.Watch(hub)
-	server, err := capture.Serve(capture.Options{Hub: hub, Address: "127.0.0.1:1", Logger: slog.New(slog.DiscardHandler)})
+	l, err := local.Listen("127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}
+	mux := http.NewServeMux()
+	mux.Handle("POST "+capture.Path, capture.NewHandler(capture.Options{Hub: hub, Logger: slog.New(slog.DiscardHandler)}))
+	server := &http.Server{Handler: local.Guard(mux), ConnContext: local.ConnContext}
+	go func() { _ = server.Serve(l) }()
 	ctx, cancel := context.WithCancel(t.Context())
 	got, attached, done := make(chan *capture.Exchange, 100), make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- capture.Attach(ctx, filepath.Join(dir, "isogloss", "127.0.0.1:1.sock"), capture.Filter{All: true, Count: 1000, Bytes: 1 << 20}, capture.Handler{
+		done <- capture.Attach(ctx, l.Name(), capture.Filter{All: true, Count: 1000, Bytes: 1 << 20}, capture.Handler{
 			Attached: func() { close(attached) },
 			Exchange: func(x *capture.Exchange) error { got <- x; return nil },
 			Missed:   func(large, busy int64) { t.Errorf("missed %d and %d", large, busy) },
@@ -111,8 +111,7 @@ func attachCapture(t testing.TB, r *Relay) <-chan *capture.Exchange {
 	t.Cleanup(func() {
 		cancel()
 		<-done
-		server.Close()
-		_ = os.RemoveAll(dir)
+		_ = server.Shutdown(context.Background())
 	})
 	return got
 }
@@ -143,6 +142,15 @@ func TestCapturedAttempts(t *testing.T) {
 	if string(x.ResponseBody) != body || string(x.Attempts[1].ResponseBody) != body || string(x.RequestBody) != pairStream || !strings.Contains(string(x.Attempts[1].RequestBody), `"model":"x"`) {
 		t.Errorf("request %s, response %q of %q", x.RequestBody, x.ResponseBody, x.Attempts[1].ResponseBody)
 	}
+
+	p.two.Answer(upstreamtest.JSON(http.StatusInternalServerError, `{"error":{"message":"broken"}}`))
+	if _, _, err := p.post(t, chatPath, pairStream); err != nil {
+		t.Fatal(err)
+	}
+	if x = next(t, got); x.Error != string(llm.Upstream) {
+		t.Errorf("the error is %q", x.Error)
+	}
+	p.two.Answer(good("second"))
 
 	p.up.Answer(good("quick"))
 	for range 25 { // enough samples for the latency quantile

@@ -6,11 +6,13 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 )
 
 // requestBody is a request body that can be released while its request lives. A
 // transport keeps the request until the response ends, and a stream may last half
-// an hour after a prompt of megabytes.
+// an hour after a prompt of megabytes. HTTP/2 closes the body only then, so a body
+// is also released when it was read to its end and the response headers are there.
 type requestBody struct {
 	mu    sync.Mutex // a transport may close a body that it still reads
 	r     bytes.Reader
@@ -18,10 +20,14 @@ type requestBody struct {
 	again *resends
 }
 
-// resends has the bytes of a body that net/http may send again.
+// resends has the bytes of a body that may be sent again.
 type resends struct {
-	body  []byte
-	count int
+	body     []byte
+	count    int         // of net/http's own resends
+	answered atomic.Bool // the response headers are there, so nothing is sent again
+
+	mu   sync.Mutex
+	last *requestBody
 }
 
 // heldBody returns the bytes of a request's body, and whether the body can be sent again.
@@ -33,6 +39,12 @@ func heldBody(req *http.Request) ([]byte, bool) {
 		return b.whole, true
 	}
 	return nil, false
+}
+
+// isHeld reports whether a request has a body in memory that is not empty.
+func isHeld(req *http.Request) bool {
+	b, ok := req.Body.(*requestBody)
+	return ok && len(b.whole) > 0
 }
 
 // errReplayed ends net/http's own resends.
@@ -47,43 +59,80 @@ const maxReplays = 2
 // limits how often.
 func SetBody(req *http.Request, body []byte) {
 	again := &resends{body: body}
-	first := newBody(body)
-	first.again = again
 	req.ContentLength = int64(len(body))
-	req.Body = first
+	req.Body = again.newBody()
 	req.GetBody = func() (io.ReadCloser, error) {
 		if again.count++; again.count > maxReplays {
 			return nil, errReplayed
 		}
-		return newBody(again.body), nil
+		return again.newBody(), nil
 	}
+}
+
+// rewind prepares a request for being sent again. It reports whether that is possible.
+func rewind(req *http.Request) bool {
+	if req.Body == nil || req.Body == http.NoBody {
+		return true
+	}
+	b, ok := req.Body.(*requestBody)
+	if ok {
+		req.Body = b.again.newBody()
+	}
+	return ok
+}
+
+func (a *resends) newBody() *requestBody {
+	b := &requestBody{whole: a.body, again: a}
+	b.r.Reset(a.body)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last = b
+	return b
 }
 
 // dropResends releases the bytes for resends, of which there are none after the response headers.
 func dropResends(req *http.Request) {
-	if b, ok := req.Body.(*requestBody); ok && b.again != nil {
-		b.again.body = nil
+	b, ok := req.Body.(*requestBody)
+	if !ok {
+		return
 	}
-}
-
-func newBody(body []byte) *requestBody {
-	b := &requestBody{whole: body}
-	b.r.Reset(body)
-	return b
+	a := b.again
+	a.answered.Store(true)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.body = nil
+	a.last.mu.Lock()
+	defer a.last.mu.Unlock()
+	a.last.releaseRead()
 }
 
 func (b *requestBody) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.r.Read(p)
+	n, err := b.r.Read(p)
+	if b.again.answered.Load() {
+		b.releaseRead()
+	}
+	return n, err
+}
+
+// releaseRead releases the bytes if all are read.
+func (b *requestBody) releaseRead() {
+	if b.r.Len() == 0 {
+		b.release()
+	}
+}
+
+func (b *requestBody) release() {
+	b.r.Reset(nil)
+	b.whole = nil
 }
 
 // Close releases the bytes.
 func (b *requestBody) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.r.Reset(nil)
-	b.whole = nil
+	b.release()
 	return nil
 }
 

@@ -48,11 +48,11 @@ func (zeros) Read(p []byte) (int, error) {
 
 func TestClosedBodyLetsGo(t *testing.T) {
 	body := []byte("body")
-	b := newBody(body)
+	b := (&resends{body: body}).newBody()
 	if got, err := io.ReadAll(b); err != nil || string(got) != "body" {
 		t.Fatalf("got %q, %v", got, err)
 	}
-	b = newBody(body)
+	b = (&resends{body: body}).newBody()
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -13,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 )
 
 // maxResponseHeader limits the size of a response's header section.
@@ -26,23 +26,30 @@ const (
 	readBuffer  = 2 << 10
 )
 
-// Client holds the connections to upstreams. It keeps one pool per connect
-// timeout, the only setting of a provider that a pool depends on. Pools and their
-// connections survive a configuration reload.
+// Client holds the connections to upstreams. It keeps one pool for each combination of the
+// settings of a provider that a pool depends on. Pools and their connections survive a
+// configuration reload.
 type Client struct {
 	Logger *slog.Logger // of panics; set it before the first request
 
 	mu     sync.Mutex
-	pools  map[time.Duration]*pool // by connect timeout
+	pools  map[poolKey]*pool
 	divert string
 	own    ownAddresses
 }
 
-// pool holds the connections with one connect timeout. From time to time it is replaced, so that no
+// poolKey has the settings of a pool.
+type poolKey struct {
+	connect time.Duration
+	version provider.HTTPVersion
+}
+
+// pool holds the connections with the same settings. From time to time it is replaced, so that no
 // connection is used for ever: names may have other addresses by then, and a load balancer may have
 // other servers.
 type pool struct {
 	*http.Transport
+	hosts *hosts
 	since time.Time // when its first request is sent
 	old   *pool     // which takes a part of the requests during overlap
 	fixed bool      // for tests
@@ -59,7 +66,7 @@ const (
 
 // NewClient returns a Client without connections.
 func NewClient() *Client {
-	return &Client{Logger: slog.New(slog.DiscardHandler), pools: map[time.Duration]*pool{}}
+	return &Client{Logger: slog.New(slog.DiscardHandler), pools: map[poolKey]*pool{}}
 }
 
 // Divert sends every request to one address, whatever its URL is. Call it before the
@@ -90,9 +97,9 @@ func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.pools {
-		p.CloseIdleConnections()
+		p.closeIdle()
 		if p.old != nil {
-			p.old.CloseIdleConnections()
+			p.old.closeIdle()
 		}
 	}
 }
@@ -100,42 +107,72 @@ func (c *Client) Close() {
 // SetTransport sets the transport of the requests with a connect timeout. It is
 // for tests, before the first request.
 func (c *Client) SetTransport(connect time.Duration, t *http.Transport) {
-	c.pools[connect] = &pool{Transport: t, fixed: true}
+	p := c.newPool(poolKey{connect, provider.AutoHTTP}, t)
+	p.fixed = true
+	c.pools[poolKey{connect, provider.AutoHTTP}] = p
 }
 
-// Transport returns the connections with a connect timeout.
+func (c *Client) newPool(key poolKey, t *http.Transport) *pool {
+	p := &pool{Transport: t, hosts: &hosts{transport: t, scheme: "https", logger: c.Logger, list: map[hostKey]*host{}}}
+	switch key.version {
+	case provider.HTTP1:
+		t.Protocols = new(http.Protocols)
+		t.Protocols.SetHTTP1(true)
+		p.hosts.scheme = "" // none
+	case provider.H2C:
+		t.Protocols = new(http.Protocols)
+		t.Protocols.SetUnencryptedHTTP2(true)
+		p.hosts.scheme = "http"
+	}
+	return p
+}
+
+// closeIdle closes the connections without requests.
+func (p *pool) closeIdle() {
+	p.CloseIdleConnections()
+	p.hosts.closeIdle()
+}
+
+// Transport returns a transport with a connect timeout, for requests other than those of clients.
 func (c *Client) Transport(connect time.Duration) *http.Transport {
+	return c.pool(poolKey{connect, provider.AutoHTTP}).Transport
+}
+
+// pool returns the connections with some settings.
+func (c *Client) pool(key poolKey) *pool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p, now := c.pools[connect], time.Now()
+	p, now := c.pools[key], time.Now()
 	switch {
 	case p == nil:
-		p = &pool{Transport: c.newTransport(connect), since: now}
-		c.pools[connect] = p
+		p = c.newPool(key, c.newTransport(key.connect))
+		p.since = now
+		c.pools[key] = p
 	case p.fixed:
 	case now.Sub(p.since) > maxAge:
 		p.old = nil
-		p = &pool{Transport: c.newTransport(connect), since: now.Add(rand.N(maxAge / 4)), old: p} //nolint:gosec // jitter
-		c.pools[connect] = p
+		next := c.newPool(key, c.newTransport(key.connect))
+		next.since, next.old = now.Add(rand.N(maxAge/4)), p //nolint:gosec // jitter
+		p, c.pools[key] = next, next
 	}
 	return p.choose(now)
 }
 
-// choose returns the transport of a pool or, during overlap, of the one before.
-func (p *pool) choose(now time.Time) *http.Transport {
+// choose returns the pool or, during overlap, the one before.
+func (p *pool) choose(now time.Time) *pool {
 	if p.old == nil {
-		return p.Transport
+		return p
 	}
 	moved := float64(now.Sub(p.since)) / float64(overlap)
 	if moved >= 1 {
-		p.old.CloseIdleConnections()
+		p.old.closeIdle()
 		p.old = nil
-		return p.Transport
+		return p
 	}
 	if rand.Float64() >= moved { //nolint:gosec // spreads the load
-		return p.old.Transport
+		return p.old
 	}
-	return p.Transport
+	return p
 }
 
 func (c *Client) newTransport(connect time.Duration) *http.Transport {
@@ -164,7 +201,8 @@ func NewTransport(connect time.Duration) *http.Transport {
 		MaxResponseHeaderBytes: maxResponseHeader,
 		WriteBufferSize:        writeBuffer,
 		ReadBufferSize:         readBuffer,
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: writeTimeout},
+		HTTP2: &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: writeTimeout,
+			MaxReceiveBufferPerStream: streamWindow, MaxReceiveBufferPerConnection: connWindow},
 	}
 }
 
@@ -196,68 +234,4 @@ func dialer(connect time.Duration, check func(address string) error) func(ctx co
 		}
 		return c, nil
 	}
-}
-
-// conn is a TCP connection that hides write errors of a closed peer. The
-// following read reports them, and net/http then resends the request on another
-// connection, which it does not do for a failed write in the middle of a request.
-// A response that the peer sent before it closed is also read.
-//
-// It reads ahead while the peer sends more than a read takes, as a stream does in a burst. The
-// buffer is a pooled one, which an idle connection does not have.
-type conn struct {
-	*net.TCPConn
-	full  bool               // the last read filled its buffer, so more bytes may be there
-	ahead *[LargeBuffer]byte // nil if nothing was read ahead
-	rest  []byte             // of ahead
-}
-
-// maxSmallRead is the largest read for which conn reads ahead. A larger one has a large buffer
-// of its own.
-const maxSmallRead = 4 << 10
-
-func (c *conn) Read(p []byte) (int, error) {
-	if c.ahead != nil || c.full && len(p) <= maxSmallRead {
-		return c.readAhead(p)
-	}
-	n, err := c.TCPConn.Read(p)
-	c.full = n == len(p)
-	return n, err
-}
-
-// readAhead reads from the pooled buffer, which it fills before if it is empty.
-func (c *conn) readAhead(p []byte) (n int, err error) {
-	if c.ahead == nil {
-		c.ahead = Buffer()
-		n, err = c.TCPConn.Read(c.ahead[:])
-		c.rest = c.ahead[:n]
-	}
-	n = copy(p, c.rest)
-	if c.rest = c.rest[n:]; len(c.rest) == 0 {
-		c.full = false
-		Free(c.ahead)
-		c.ahead, c.rest = nil, nil
-	}
-	return n, err
-}
-
-// WriteTo copies through Read, where TCPConn's own would skip what was read ahead.
-func (c *conn) WriteTo(w io.Writer) (int64, error) {
-	return io.Copy(w, struct{ io.Reader }{c})
-}
-
-func (c *conn) Write(p []byte) (int, error) {
-	n, err := c.TCPConn.Write(p)
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) {
-		return len(p), nil
-	}
-	return n, err
-}
-
-// ReadFrom copies through Write with a pooled buffer. net/http sends request
-// bodies with it.
-func (c *conn) ReadFrom(r io.Reader) (int64, error) {
-	buf := largeBuffers.Get().(*[LargeBuffer]byte)
-	defer largeBuffers.Put(buf)
-	return io.CopyBuffer(struct{ io.Writer }{c}, r, buf[:])
 }

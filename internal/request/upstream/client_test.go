@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
@@ -29,7 +30,7 @@ func TestConnectionsAge(t *testing.T) {
 		time.Sleep(time.Second)
 		c.Transport(time.Second) // replaces it
 		began, moved := time.Now(), 0
-		for c.pools[time.Second].old != nil && time.Since(began) < time.Hour {
+		for c.pools[poolKey{time.Second, provider.AutoHTTP}].old != nil && time.Since(began) < time.Hour {
 			if c.Transport(time.Second) != first {
 				moved++
 			}
@@ -207,7 +208,7 @@ func TestNameWithAnotherAddress(t *testing.T) {
 		return host
 	}
 	// pass lets the pool become older.
-	pass := func(d time.Duration) { c.pools[connect].since = c.pools[connect].since.Add(-d) }
+	pass := func(d time.Duration) { p := c.pools[poolKey{connect, provider.AutoHTTP}]; p.since = p.since.Add(-d) }
 
 	want := func(host, when string) {
 		t.Helper()

@@ -18,6 +18,7 @@ const (
 	CodeTotal       = "timeout_total"
 	CodeConnect     = "timeout_connect"
 	CodeUnreachable = "upstream_unreachable"
+	CodeSilent      = "upstream_silent"
 	CodeCredential  = "upstream_credential" //nolint:gosec // the name of an error
 )
 
@@ -64,6 +65,8 @@ func (t *RoundTrip) Error(err error) *llm.Error {
 		return &llm.Error{Kind: llm.Upstream, Code: CodeUnreachable, Message: "the upstream could not be reached", Cause: err}
 	case t.Response != nil:
 		return &llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "connection lost: the upstream broke off its response", Cause: err}
+	case err.Error() == "http2: client connection lost": // net/http has no name for it
+		return &llm.Error{Kind: llm.Upstream, Code: CodeSilent, Message: "connection lost: the connection to the upstream went silent before it responded", Cause: err}
 	}
 	return &llm.Error{Kind: llm.Upstream, Code: "upstream_no_answer", Message: "the upstream closed the connection without a response, or did not send HTTP", Cause: err}
 }

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -41,6 +42,10 @@ type RoundTrip struct {
 	SentAt    time.Time      // when Do was called
 	HeadersAt time.Time      // when the response headers arrived
 
+	// Provider is the name of the provider. HTTP/2 connections are not shared between providers.
+	Provider string
+	// HTTP is the version of HTTP; the default is AutoHTTP.
+	HTTP provider.HTTPVersion
 	// Credential signs the request when it is sent; nil: the request has its credential.
 	Credential provider.Credential
 
@@ -122,12 +127,13 @@ func (t *RoundTrip) Cancel(cause error) { t.cancel(cause) }
 // Do sends the request and waits for the response headers.
 func (t *RoundTrip) Do(req *http.Request) *llm.Error {
 	t.SentAt = time.Now()
-	t.dialing.Context = t.ctx
-	resp, err := t.send(req.WithContext(&t.dialing)) //nolint:bodyclose // Close closes it
+	t.dialing.Context, t.dialing.join = t.ctx, t.HTTP != provider.H2C && isHeld(req)
+	sent := req.WithContext(&t.dialing)
+	resp, err := t.send(sent) //nolint:bodyclose // Close closes it
 	if err != nil {
 		return t.Error(err)
 	}
-	dropResends(req)
+	dropResends(sent)
 	t.idle.Stop()
 	t.HeadersAt = time.Now()
 	body := &timedBody{ReadCloser: resp.Body, idle: t.idle, limit: t.timeouts.Idle, start: t.HeadersAt}
@@ -141,6 +147,7 @@ func (t *RoundTrip) Do(req *http.Request) *llm.Error {
 type dialing struct {
 	context.Context
 	took atomic.Int64 // of a new connection
+	join bool         // an HTTP/1.1 connection sends the head with the body
 }
 
 // dialingKey finds a dialing in a context derived from it.
@@ -149,6 +156,11 @@ type dialingKey struct{}
 func (d *dialing) Value(key any) any {
 	if key == (dialingKey{}) {
 		return d
+	}
+	if d.join {
+		if trace := joinHeads.Value(key); trace != nil {
+			return trace
+		}
 	}
 	return d.Context.Value(key)
 }
@@ -173,16 +185,16 @@ func (t *RoundTrip) Connected() time.Duration {
 // send signs and sends the request. If the upstream refuses a credential that can be renewed, it
 // sends the request once more.
 func (t *RoundTrip) send(req *http.Request) (*http.Response, error) {
-	transport := t.client.Transport(t.timeouts.Connect)
+	pool := t.client.pool(poolKey{t.timeouts.Connect, cmp.Or(t.HTTP, provider.AutoHTTP)})
 	if t.Credential == nil {
-		return transport.RoundTrip(req)
+		return pool.roundTrip(req, t.Provider)
 	}
 	body, held := heldBody(req)
 	for again := false; ; again = true {
 		if err := t.Credential.Sign(t.ctx, req, body); err != nil {
 			return nil, &credentialError{err}
 		}
-		resp, err := transport.RoundTrip(req)
+		resp, err := pool.roundTrip(req, t.Provider)
 		if err != nil || again || !held || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden || !t.Credential.Renew(t.ctx, req, resp) {
 			return resp, err
 		}

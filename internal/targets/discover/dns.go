@@ -14,16 +14,6 @@ import (
 	"time"
 )
 
-// Name is a DNS name whose addresses are workers.
-type Name struct {
-	Name     string // with A and AAAA records, or with SRV records if Port is 0
-	Port     int    // 0: use the port of the SRV records
-	Model    string
-	Protocol string
-	Scheme   string // default http; with https the certificates must contain the workers' addresses
-	Path     string // of the base URL; default /v1 for the OpenAI protocols, else none
-}
-
 // DNSOptions configures the DNS source.
 type DNSOptions struct {
 	Names    []Name

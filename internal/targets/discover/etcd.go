@@ -22,22 +22,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 )
 
-// EtcdOptions configures the connection to etcd. The workers are the keys
-// PREFIXworkers/ID, and the gateways PREFIXgateways/ID.
-type EtcdOptions struct {
-	Name      string   // of the source; default etcd
-	Endpoints []string // http://host:port or https://host:port; required
-	Prefix    string   // default /isogloss/
-
-	Username      string
-	Password      secret.String
-	CA, Cert, Key string // PEM files; the certificate is read for every connection
-
-	Relist time.Duration // how often the whole list is compared; default 30 s
-	Pulse  time.Duration // how often one key is read to check the watch; default 1 s
-	Logger *slog.Logger  // default: no log
-}
-
 const (
 	etcdPatience = 2 * time.Second        // for one response
 	pageSize     = 1000                   // keys in one response

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/targets/health"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -14,16 +15,23 @@ import (
 // out of service.
 const (
 	Ready   = "ready"
-	Failing = "failing" // its latest attempts failed, but not enough of them to eject it
+	Failing = "failing" // its latest attempts failed, but not enough of them to eject it, or none succeeded since it was ejected
+	// Degraded means that fewer than half of its recent requests succeeded.
+	Degraded = "degraded"
 	// Saturated means that its engine reports a queue or a nearly full KV cache.
 	Saturated = "saturated"
 )
 
+// degradedMin is the number of recent requests of which less than half must have succeeded for Degraded.
+const degradedMin = 5
+
 // TargetState is the live state of a target as "isogloss explain" shows it.
 type TargetState struct {
-	State       string    `json:"state" doc:"ready, failing or saturated; or why it gets no requests, such as ejected."`
+	State       string    `json:"state" doc:"ready, degraded, failing or saturated; or why it gets no requests, such as ejected. A refused credential stays refused until a request succeeds."`
 	Until       time.Time `json:"until,omitzero" doc:"When the state ends. Absent: the next check decides."`
 	Open        int       `json:"open" doc:"Requests in flight."`
+	Recent      int64     `json:"recent_requests,omitzero" doc:"Requests of the last 15 minutes."`
+	RecentGood  int64     `json:"recent_succeeded,omitzero" doc:"Those of them that succeeded. A target is degraded if that is fewer than half of at least 5."`
 	FirstToken  string    `json:"first_token,omitempty" doc:"Smoothed time to first token, such as 120ms."`
 	LastError   string    `json:"last_error,omitempty" doc:"The latest error, even if the target has recovered."`
 	LastErrorAt time.Time `json:"last_error_at,omitzero"`
@@ -62,8 +70,14 @@ type ExplainedTarget struct {
 func Explain(t *route.Target) TargetState {
 	state, last := t.Live.State(), t.Live.LastError()
 	out := TargetState{State: cmp.Or(state.Reason, Ready), Until: state.Until, Open: t.Live.InFlight(), LastError: last.Reason, LastErrorAt: last.At}
+	out.RecentGood, out.Recent = t.Live.Recent()
+	doubt := t.Live.Doubt()
 	switch {
-	case state.Ready && t.Live.Consecutive() > 0:
+	case state.Ready && doubt != "" && doubt != health.Ejected:
+		out.State = doubt
+	case state.Ready && out.Recent >= degradedMin && 2*out.RecentGood < out.Recent:
+		out.State = Degraded
+	case state.Ready && (t.Live.Consecutive() > 0 || doubt != ""):
 		out.State = Failing
 	case state.Ready && t.Engine.Saturated():
 		out.State = Saturated

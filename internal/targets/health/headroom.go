@@ -44,11 +44,11 @@ func (l *live) learnHeadroom(h http.Header) {
 				}
 			}
 		}
-		now := Headroom{Unit: u.unit}
-		var ok bool
-		if now.Remaining, ok = number(remaining); !ok {
+		left, ok := number(remaining)
+		if !ok {
 			continue
 		}
+		now := Headroom{Unit: u.unit, Remaining: left}
 		now.Limit, _ = number(limit)
 		l.limits[i].at.Store(int64(l.fleet.now()))
 		if old := l.limits[i].value.Load(); old == nil || *old != now {

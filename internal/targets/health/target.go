@@ -63,6 +63,7 @@ type live struct {
 	watch     watch
 	succeeded atomic.Uint64
 	failed    [kinds]atomic.Uint64
+	recent    recent
 	last      atomic.Pointer[LastError]
 	notice    notice
 	limits    [2]headroom  // of requests and of tokens
@@ -105,6 +106,7 @@ func (t *Target) UsedBy(caller string) {
 func (t *Target) Succeeded(firstToken time.Duration) {
 	now := t.fleet.now()
 	t.succeeded.Add(1)
+	t.recent.add(now, false)
 	t.outlier.succeeded(now)
 	t.quota.succeeded(now)
 	t.key.accepted()
@@ -127,6 +129,7 @@ func (t *Target) Failed(f Failure) {
 func (t *Target) failedWith(f Failure) {
 	now := t.fleet.now()
 	t.failed[min(f.Kind, kinds-1)].Add(1)
+	t.recent.add(now, true)
 	t.noteError(cmp.Or(f.Reason, f.Kind.String()))
 	wait := f.RetryAfter
 	if wait <= 0 {

@@ -8,17 +8,26 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// Config holds the limits.
+// Config is a set of limits on concurrent requests. Requests above a limit
+// wait in the queue or are refused at once, with Retry-After.
 type Config struct {
-	Requests  int // open requests of the process; 0: half of the file descriptors; negative: no limit
-	PerKey    int // open requests of one key; 0: no limit
-	PerTarget int // open requests of a target without a limit of its own; 0: no limit
-
-	Queue int           // maximum length of each queue, the process's and the targets'; 0: no queue
-	Wait  time.Duration // maximum time in a queue; 0: 5 s
-
-	Adaptive bool  // the targets' limits follow their time to first token, up to the configured limit
-	Memory   int64 // bytes; 0: 80 % of the container's limit, if it has one; negative: no limit
+	// Open requests of the process. The default, 0, is what its file descriptors
+	// allow.
+	Requests int `key:"requests" minimum:"0" example:"2000"`
+	// Open requests of one key. The default, 0, sets no limit.
+	PerKey int `key:"per_key" minimum:"0" example:"64"`
+	// Open requests of one target. The default, 0, sets no limit.
+	PerTarget int `key:"per_target" minimum:"0" example:"256"`
+	// Requests that may wait.
+	Queue int `key:"queue" default:"1000" minimum:"0" example:"200"`
+	// Time that each may wait.
+	Wait time.Duration `key:"wait" default:"5s" example:"2s"`
+	// Lower a target's limit when its first token slows down, and raise it again.
+	// The default is false.
+	Adaptive bool `key:"adaptive" example:"true"`
+	// Memory use near which requests are refused. The default, 0, is four fifths of
+	// the container's limit, if there is one.
+	Memory int64 `key:"memory" is:"bytes" example:"2GiB"`
 }
 
 const (

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
@@ -42,6 +43,7 @@ type Provider struct {
 	Credential Credential
 	Headers    http.Header // sent with every request, in addition to the protocol's own
 
+	HTTP           HTTPVersion
 	UpstreamStream StreamMode
 	IncludeUsage   bool // request usage on streams even if the client did not
 	Extensions     Extensions
@@ -170,6 +172,16 @@ const (
 	AzureAuth  Auth = "azure"  // Authorization: Bearer TOKEN, a token of Microsoft Entra
 )
 
+// HTTPVersion is the version of HTTP towards an upstream.
+type HTTPVersion string
+
+// The versions of HTTP.
+const (
+	AutoHTTP HTTPVersion = "auto" // what TLS negotiates, and HTTP/1.1 without TLS
+	HTTP1    HTTPVersion = "h1"
+	H2C      HTTPVersion = "h2c" // HTTP/2 without TLS
+)
+
 // StreamMode says when the gateway requests a stream from the upstream.
 type StreamMode string
 
@@ -250,11 +262,30 @@ type Path struct {
 	Path   string // the path on the gateway, for example /v1/audio/speech
 }
 
-// Timeouts holds the timeouts of one request to a provider.
+// Timeouts is the set of time limits of one request.
 type Timeouts struct {
-	Connect    time.Duration // until the connection is established
-	FirstByte  time.Duration // until the response headers arrive
-	FirstToken time.Duration // until the first token of a stream; 0: none
-	Idle       time.Duration // between two reads of the response
-	Total      time.Duration // for the whole exchange with all attempts
+	// Time to connect to the provider.
+	Connect time.Duration `key:"connect" example:"2s"`
+	// Time to the first byte of the response.
+	FirstByte time.Duration `key:"first_byte" example:"5m"`
+	// Time to the first content of a stream. The default, 0, leaves it to idle.
+	FirstToken time.Duration `key:"first_token" example:"30s"`
+	// Time between two reads of the response.
+	Idle time.Duration `key:"idle" example:"1m"`
+	// Time of the whole exchange.
+	Total time.Duration `key:"total" example:"1h"`
+}
+
+// Check refuses 0, which is no time limit.
+func (t *Timeouts) Check(at *settings.At) {
+	for key, d := range map[string]time.Duration{"connect": t.Connect, "first_byte": t.FirstByte, "first_token": t.FirstToken, "idle": t.Idle, "total": t.Total} {
+		if d == 0 && at.Has(key) {
+			at.Wrong(key, "is 0; write a duration such as 30s")
+		}
+	}
+}
+
+// Over returns the time limits with those of base where there is none.
+func (t Timeouts) Over(base Timeouts) Timeouts {
+	return Timeouts{cmp.Or(t.Connect, base.Connect), cmp.Or(t.FirstByte, base.FirstByte), cmp.Or(t.FirstToken, base.FirstToken), cmp.Or(t.Idle, base.Idle), cmp.Or(t.Total, base.Total)}
 }

@@ -70,6 +70,9 @@ func TestParseBaseURLRefuses(t *testing.T) {
 		base, want string
 	}{
 		{protocol.OpenAIChat, "api.x.ai", `has no scheme; write "https://api.x.ai"`},
+		{protocol.OpenAIChat, "127.0.0.1:8000/v1", `has no scheme; write "http://127.0.0.1:8000/v1"`},
+		{protocol.OpenAIChat, "localhost:11434/v1", `has no scheme; write "http://localhost:11434/v1"`},
+		{protocol.OpenAIChat, "[::1]:8000", `has no scheme; write "http://[::1]:8000"`},
 		{protocol.OpenAIChat, "localhost:8000/v1", "has no scheme"},
 		{protocol.OpenAIChat, "ws://h", "scheme"},
 		{protocol.OpenAIChat, "https://", "is not a URL"},

@@ -3,6 +3,7 @@ package provider
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -98,11 +99,24 @@ func endpoints() []string {
 	}
 }
 
+// usualScheme returns the scheme that an address without one has most likely: http on this machine.
+func usualScheme(address string) string {
+	u, err := url.Parse("http://" + address)
+	if err != nil {
+		return "https://"
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	if u.Hostname() == "localhost" || err == nil && ip.IsLoopback() {
+		return "http://"
+	}
+	return "https://"
+}
+
 // ParseBaseURL parses and checks a base URL for a protocol. Its errors continue the
 // quoted value in a message and never contain a part that may be a credential.
 func ParseBaseURL(name protocol.Name, raw string) (*url.URL, error) {
 	if !strings.Contains(raw, "://") {
-		return nil, fmt.Errorf("has no scheme; write %q", "https://"+raw)
+		return nil, fmt.Errorf("has no scheme; write %q", usualScheme(raw)+raw)
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Hostname() == "" {

@@ -40,6 +40,10 @@ func fill(v reflect.Value, n *int, within map[reflect.Type]int) {
 		for i := range v.Len() {
 			fill(v.Index(i), n, within)
 		}
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i), n, within)
+		}
 	case reflect.String:
 		v.SetString("t" + strconv.Itoa(*n))
 	case reflect.Bool:
@@ -74,7 +78,7 @@ func each(v reflect.Value, path string, changed func(string)) {
 			each(v.Elem(), path, changed)
 		}
 		return
-	case reflect.Slice:
+	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
 			each(v.Index(i), path+"["+strconv.Itoa(i)+"]", changed)
 		}

@@ -28,6 +28,11 @@ func NewProxy(target string, watch func(requests, responses io.Reader) (io.Reade
 	if err != nil {
 		return nil, err
 	}
+	return ServeProxy(l, target, watch), nil
+}
+
+// ServeProxy forwards the connections of a listener until Close.
+func ServeProxy(l net.Listener, target string, watch func(requests, responses io.Reader) (io.Reader, io.Reader)) *Proxy {
 	p := &Proxy{Addr: l.Addr().String(), target: target, watch: watch, l: l, conns: map[net.Conn]bool{}}
 	p.wg.Go(func() {
 		for {
@@ -38,7 +43,7 @@ func NewProxy(target string, watch func(requests, responses io.Reader) (io.Reade
 			p.wg.Go(func() { p.forward(conn) })
 		}
 	})
-	return p, nil
+	return p
 }
 
 // Close stops the proxy and closes all connections.

@@ -24,7 +24,7 @@ export const weather = (place) => ({ degrees: place === 'Paris' ? 21 : 22 });
 export const weatherJSON = (place) => JSON.stringify(weather(place));
 
 export const callReport = (name, args) => ({ name, city: args.city });
-export const usageReport = (input, cached, output, reasoning) => ({ input, cached, output, reasoning });
+export const usageReport = (input, cached, output, reasoning) => ({ input, cached, output, reasoning: reasoning ?? 0 });
 
 export const problemReport = (e, status, message, retryAfter) => ({
   error: { class: e.constructor.name, status, message, retry_after: retryAfter ?? '' },

@@ -15,6 +15,7 @@ const modules = {
   'openai-responses': './openai_responses.mjs',
   anthropic: './anthropic_messages.mjs',
   gemini: './gemini_generate.mjs',
+  converse: './bedrock_converse.mjs',
   ai: './ai_sdk.mjs',
   langchain: './langchain_chat.mjs',
   'openai-agents': './openai_agents.mjs',

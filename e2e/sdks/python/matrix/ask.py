@@ -43,7 +43,7 @@ def call_report(name, arguments):
 
 
 def usage_report(input_tokens, cached, output_tokens, reasoning):
-    return {"input": input_tokens, "cached": cached, "output": output_tokens, "reasoning": reasoning}
+    return {"input": input_tokens, "cached": cached, "output": output_tokens, "reasoning": reasoning or 0}
 
 
 def problem_report(e, status, message, retry_after):

@@ -16,6 +16,7 @@ MODULES = {
     "openai-responses": "openai_responses",
     "anthropic": "anthropic_messages",
     "gemini": "gemini_generate",
+    "converse": "bedrock_converse",
     "langchain": "langchain_chat",
     "openai-agents": "openai_agents",
     "pydantic-ai": "pydantic_agent",

@@ -15,19 +15,10 @@ import (
 	"time"
 )
 
-// Transaction runs a function in a transaction.
-type Transaction = func(ctx context.Context, do func(context.Context, Conn) error) error
-
 // Options configure a database.
 type Options struct {
-	// Schema has the migrations: schema/0001_NAME.sql and so on.
+	// Schema has the migrations: schema/0001_NAME.sql and so on. The first number may be higher.
 	Schema fs.FS
-	// Convert has what a migration does beyond its statements, by its NAME. It runs after them, in the
-	// same transaction.
-	Convert map[string]func(context.Context, Conn) error
-	// Before has what PostgreSQL does before the statements of a migration, by its NAME, in transactions of
-	// its own. After an interruption it runs again.
-	Before map[string]func(context.Context, Transaction) error
 	// Migrate runs missing migrations when the database is first reached. Without it the database
 	// is not used until another node has run them.
 	Migrate bool
@@ -44,8 +35,6 @@ type DB struct {
 	log     *slog.Logger
 	migrate bool
 	steps   []migration
-	convert map[string]func(context.Context, Conn) error
-	before  map[string]func(context.Context, Transaction) error
 
 	pooled atomic.Bool // there is a pooler before the database: settings last for a transaction
 
@@ -68,7 +57,7 @@ var (
 // used. If a server is down, calls fail until it is up.
 func Open(address string, o Options) (*DB, error) {
 	d := &DB{
-		timeout: o.Timeout, log: o.Logger, migrate: o.Migrate, convert: o.Convert, before: o.Before, state: errStarting,
+		timeout: o.Timeout, log: o.Logger, migrate: o.Migrate, state: errStarting,
 		ended: make(chan struct{}), tried: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	if d.timeout == 0 {

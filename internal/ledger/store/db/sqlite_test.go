@@ -1,15 +1,15 @@
 package db
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // TestFileMode checks that only the owner can read the file.
@@ -33,7 +33,7 @@ func TestWaitForLock(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "x.db")
 			other := lock(t, path, pragma)
-			var log lockedBuffer
+			var log testrig.Log
 			d := opened(t, "sqlite:"+path, Options{Migrate: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			done := make(chan error, 1)
 			go func() { done <- notes(d) }()
@@ -98,21 +98,4 @@ func lock(t *testing.T, path, pragma string) func() {
 		no(t, err)
 		no(t, link.Close())
 	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

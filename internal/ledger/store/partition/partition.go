@@ -1,9 +1,9 @@
 // Package partition divides tables of the ledger in PostgreSQL by time, so that old rows are dropped with
 // their partition. SQLite has no partitions: there every function does nothing.
 //
-// A divided table has a partition for what was there before it was divided (TABLE_first), partitions for
-// some days each (TABLE_20261118), and one for rows of all other times (TABLE_rest), so that no row is ever
-// refused.
+// A divided table has a partition for its first days and everything before (TABLE_first), partitions for some
+// days each (TABLE_20261118), and one for rows of all other times (TABLE_rest), so that no row is ever refused.
+// The schema creates the first and the last.
 package partition
 
 import (

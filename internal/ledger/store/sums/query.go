@@ -52,10 +52,21 @@ type Sum struct {
 	Unknown                       int64 // requests with unknown cost, not included in Cost
 	Estimated                     int64 // requests with estimated tokens
 	Errors                        int64 // requests that failed or were lost
-	Refused                       int64 // requests that the gateway refused
+	Refused                       int64 // requests that the gateway refused, which Requests does not have
 	Usage                         llm.Usage
 	Cost                          usage.Money
 	FirstToken                    usage.Histogram // times to the first token of streams
+}
+
+// Place is what a sum is grouped by.
+type Place struct {
+	start                                int64
+	org, team, key, model, target, label string
+}
+
+// Place returns what the sum is grouped by. It differs between the sums of a result.
+func (s *Sum) Place() Place {
+	return Place{s.Start.Unix(), s.Org, s.Team, s.Key, s.Model, s.Target, s.Label}
 }
 
 // MaxGroups bounds the size of a result.
@@ -85,10 +96,31 @@ func (q *Query) Read(ctx context.Context, c db.Conn) (list []Sum, err error) {
 		list = append(list, sum)
 		return err
 	}, query, w.Args...)
-	if err == nil && len(list) > MaxGroups {
+	if err == nil && len(list) > 0 && len(list) <= MaxGroups {
+		err = q.readUnits(ctx, c, by, l, list)
+	}
+	if err != nil {
+		return nil, err
+	}
+	refused, err := q.readRefused(ctx, c, by)
+	if list = AddRefused(list, refused, q.GroupBy); len(list) > MaxGroups || len(refused) > MaxGroups {
 		return nil, ErrTooWide
 	}
 	return list, err
+}
+
+// hours returns the range of time in hours since 1970, its end exclusive.
+func (q *Query) hours() (from, to int64) {
+	from, to = HourOf(q.From), math.MaxInt64
+	if !q.To.IsZero() {
+		to = HourOf(q.To.Add(time.Hour - 1))
+	}
+	return from, to
+}
+
+// filter returns the values that the columns must have; empty: any.
+func (q *Query) filter(l labels.Label) [columnCount]string {
+	return [...]string{l.Name, l.Value, q.Org, q.Team, q.Key, q.Model, q.Target}
 }
 
 // label returns the label that a query groups by or filters by. Without a value it is grouped by all of
@@ -137,7 +169,7 @@ func (q *Query) from(w *db.Where, l labels.Label, by groups) string {
 // parts returns the query for the sums of the range of time: of its whole days from sums by day, and of the
 // hours before and after them from sums by hour. It reads the first table of each that has all columns.
 func (q *Query) parts(w *db.Where, tables []table, by groups, l labels.Label) string {
-	filter := [columnCount]string{l.Name, l.Value, q.Org, q.Team, q.Key, q.Model, q.Target}
+	filter := q.filter(l)
 	first := func(per int64) *table {
 		for i := range tables {
 			if t := &tables[i]; t.per == per && t.has(by, filter) {
@@ -146,10 +178,7 @@ func (q *Query) parts(w *db.Where, tables []table, by groups, l labels.Label) st
 		}
 		return nil
 	}
-	from, to := HourOf(q.From), int64(math.MaxInt64)
-	if !q.To.IsZero() {
-		to = HourOf(q.To.Add(time.Hour - 1))
-	}
+	from, to := q.hours()
 	hours, days := first(1), first(24)
 	start, end := (from+23)/24, to/24
 	if days == nil || by.per == 1 || start >= end {
@@ -263,21 +292,28 @@ func (by groups) list(value, before, after string) string {
 // scan reads a sum.
 func (by groups) scan(row db.Scan) (s Sum, err error) {
 	var at int64
-	fields := [...]any{valueColumn: &s.Label, orgColumn: &s.Org, teamColumn: &s.Team, keyColumn: &s.Key, modelColumn: &s.Model, targetColumn: &s.Target}
-	var dest []any
-	for _, c := range by.columns {
-		if c == atColumn {
-			dest = append(dest, &at)
-		} else {
-			dest = append(dest, fields[c])
-		}
-	}
-	dest = append(dest, &s.Requests, &s.Unknown, &s.Estimated,
+	dest := append(by.dest(&s, &at), &s.Requests, &s.Unknown, &s.Estimated,
 		&s.Usage.Input, &s.Usage.CacheRead, &s.Usage.CacheWrite, &s.Usage.Output, &s.Usage.Reasoning, &s.Cost, &s.Errors, &s.Refused)
 	for i := range s.FirstToken {
 		dest = append(dest, &s.FirstToken[i])
 	}
 	err = row(dest...)
-	s.Start = db.FromNanos(at * by.per * int64(time.Hour))
+	s.Start = by.start(at)
 	return s, err
 }
+
+// dest returns where the columns of groups are read to.
+func (by groups) dest(s *Sum, at *int64) (dest []any) {
+	fields := [...]any{valueColumn: &s.Label, orgColumn: &s.Org, teamColumn: &s.Team, keyColumn: &s.Key, modelColumn: &s.Model, targetColumn: &s.Target}
+	for _, c := range by.columns {
+		if c == atColumn {
+			dest = append(dest, at)
+		} else {
+			dest = append(dest, fields[c])
+		}
+	}
+	return dest
+}
+
+// start returns the time of an hour or a day.
+func (by groups) start(at int64) time.Time { return db.FromNanos(at * by.per * int64(time.Hour)) }

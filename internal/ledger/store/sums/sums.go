@@ -95,19 +95,12 @@ func (t *sums) add(r *usage.Row) {
 	if r.Estimated {
 		t.estimated++
 	}
-	switch r.Outcome {
-	case usage.Failed, usage.Lost:
+	if r.Outcome == usage.Failed || r.Outcome == usage.Lost {
 		t.errors++
-	case usage.Refused:
-		t.refused++
 	}
 	t.firstToken.Add(r.FirstToken)
 	t.longest = max(t.longest, int64(r.Took))
-	t.usage.Input += r.Usage.Input
-	t.usage.CacheRead += r.Usage.CacheRead
-	t.usage.CacheWrite += r.Usage.CacheWrite
-	t.usage.Output += r.Usage.Output
-	t.usage.Reasoning += r.Usage.Reasoning
+	t.usage = t.usage.Add(r.Usage)
 }
 
 // merge adds the sum of other rows.
@@ -115,11 +108,7 @@ func (t *sums) merge(o *sums) {
 	t.requests += o.requests
 	t.unknown += o.unknown
 	t.estimated += o.estimated
-	t.usage.Input += o.usage.Input
-	t.usage.CacheRead += o.usage.CacheRead
-	t.usage.CacheWrite += o.usage.CacheWrite
-	t.usage.Output += o.usage.Output
-	t.usage.Reasoning += o.usage.Reasoning
+	t.usage = t.usage.Add(o.usage)
 	t.cost += o.cost
 	t.errors += o.errors
 	t.refused += o.refused
@@ -145,7 +134,10 @@ func Add(ctx context.Context, c db.Conn, rows []usage.Row) error {
 	if err := addTables(ctx, c, labelTables, labelled); err != nil {
 		return err
 	}
-	return addTables(ctx, c, allTables, all)
+	if err := addTables(ctx, c, allTables, all); err != nil {
+		return err
+	}
+	return addUnits(ctx, c, labelled, all)
 }
 
 // sumsByLabel returns the sums by label and hour of rows, and admits new values. Most rows have no labels.

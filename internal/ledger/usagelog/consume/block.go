@@ -73,6 +73,9 @@ type message struct {
 // write writes a block into Requests and the ledger. Its end is recorded before, so that the next consumer
 // writes the same block if this one dies.
 func (b *blocks) write(ctx context.Context, records []usagelog.Record, to int64) error {
+	if b.c.o.Refusals != nil {
+		return b.writeRefusals(ctx, records, to)
+	}
 	messages := b.decode(records)
 	// What was begun is finished: a consumer that stops leaves no block behind.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
@@ -104,12 +107,20 @@ func (b *blocks) write(ctx context.Context, records []usagelog.Record, to int64)
 	return nil
 }
 
+// verifies reports whether a gateway has made a record. It counts and logs one of others.
+func (b *blocks) verifies(r *usagelog.Record) bool {
+	if b.c.o.Key.Verifies(r) {
+		return true
+	}
+	b.c.forged.Add(1)
+	b.c.o.Logger.Error("a message has not the MAC of a gateway; it is skipped", "partition", b.partition, "offset", r.Offset)
+	return false
+}
+
 func (b *blocks) decode(records []usagelog.Record) (list []message) {
 	for i := range records {
 		r := &records[i]
-		if !b.c.o.Key.Verifies(r) {
-			b.c.forged.Add(1)
-			b.c.o.Logger.Error("a message has not the MAC of a gateway; it is skipped", "partition", b.partition, "offset", r.Offset)
+		if !b.verifies(r) {
 			continue
 		}
 		name, err := usagelog.ParseName(r.Header)

@@ -33,6 +33,10 @@ type Options struct {
 	Key        usagelog.Key // of the gateways' MACs
 	Ledger     ledger.Ledger
 	Requests   Requests // nil: none are stored
+	Refusals   Refusals // set if the log is that of refused requests; nil: it is that of usage events
+	// Weaknesses returns the settings under which the log may lose events that it has acknowledged. nil: it is not
+	// asked.
+	Weaknesses func(context.Context) ([]string, error)
 	Logger     *slog.Logger
 	// BlockWait is how long a block waits for more events. Default: 1 s.
 	BlockWait time.Duration
@@ -72,6 +76,11 @@ func New(o Options) *Consumer {
 
 // Run reads until ctx ends. It then finishes the blocks that it writes and gives its partitions to the others.
 func (c *Consumer) Run(ctx context.Context) error {
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	if c.o.Weaknesses != nil {
+		watch.Go(func() { crash.Keep(ctx, c.o.Logger, func() { c.watchLog(ctx) }) })
+	}
 	if err := c.prepare(ctx); err != nil {
 		return err
 	}

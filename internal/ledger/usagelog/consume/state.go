@@ -11,9 +11,9 @@ import (
 
 // state is what the consumer reports of itself.
 type state struct {
-	ready                                                                           atomic.Bool
-	partitions, events, messages, blocks, gaps, malformed, forged, parked, failures atomic.Int64
-	newest, written                                                                 atomic.Int64 // when the newest event ended, and when its block was written
+	ready                                                                                 atomic.Bool
+	partitions, events, messages, blocks, gaps, malformed, forged, parked, failures, weak atomic.Int64
+	newest, written                                                                       atomic.Int64 // when the newest event ended, and when its block was written
 }
 
 func (c *Consumer) fail(what string, partition int, err error) {
@@ -63,6 +63,7 @@ func (c *Consumer) writeMetrics(w http.ResponseWriter) {
 		{"isogloss_consume_malformed_total", "counter", "Messages and events that were skipped.", c.malformed.Load()},
 		{"isogloss_consume_forged_total", "counter", "Messages without the MAC of a gateway, which were skipped.", c.forged.Load()},
 		{"isogloss_consume_parked", "gauge", "Events of a newer version that wait for a newer consumer, in the partitions of this one.", c.parked.Load()},
+		{"isogloss_consume_log_weaknesses", "gauge", "Settings of the log under which it may lose events that it has acknowledged.", c.weak.Load()},
 		{"isogloss_consume_failures_total", "counter", "Failures of the log or of a store.", c.failures.Load()},
 	} {
 		_, _ = fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", m.name, m.help, m.name, m.kind, m.name, m.value)

@@ -17,17 +17,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog"
 )
 
-// Options are those of the topic.
-type Options struct {
-	Brokers            []string
-	Topic              string
-	Partitions         int
-	Replicas           int         // of a topic that Create creates
-	TLS                *tls.Config // nil: none
-	Mechanism          string      // of SASL: plain, scram-sha-256, scram-sha-512; empty: none
-	Username, Password string
-}
-
 // Bounds of the connection.
 const (
 	maxBuffered = 64 << 20 // bytes that wait for the brokers
@@ -38,13 +27,14 @@ const (
 
 // Log is a topic.
 type Log struct {
-	o      Options
+	o      Settings
+	tls    *tls.Config // nil: none
 	client *kgo.Client // produces
 }
 
-// New returns a topic. It connects when it is used.
-func New(o Options) (*Log, error) {
-	c, err := kgo.NewClient(append(o.common(),
+// New returns a topic, over TLS if c is not nil. It connects when it is used.
+func New(o Settings, c *tls.Config) (*Log, error) {
+	client, err := kgo.NewClient(append(o.common(c),
 		kgo.DefaultProduceTopic(o.Topic),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.RequiredAcks(kgo.AllISRAcks()), // with the idempotent producer, which is the default
@@ -56,17 +46,17 @@ func New(o Options) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("usage.sink.kafka: %w", err)
 	}
-	return &Log{o: o, client: c}, nil
+	return &Log{o: o, tls: c, client: client}, nil
 }
 
-func (o *Options) common() []kgo.Opt {
+func (o *Settings) common(c *tls.Config) []kgo.Opt {
 	opts := []kgo.Opt{kgo.SeedBrokers(o.Brokers...), kgo.ClientID("isogloss"), kgo.RequestTimeoutOverhead(requestTime)}
-	if o.TLS != nil {
-		opts = append(opts, kgo.DialTLSConfig(o.TLS))
+	if c != nil {
+		opts = append(opts, kgo.DialTLSConfig(c))
 	}
-	switch auth := (scram.Auth{User: o.Username, Pass: o.Password}); o.Mechanism {
+	switch auth := (scram.Auth{User: o.Username, Pass: o.Password.Reveal()}); o.Mechanism {
 	case "plain":
-		opts = append(opts, kgo.SASL(plain.Auth{User: o.Username, Pass: o.Password}.AsMechanism()))
+		opts = append(opts, kgo.SASL(plain.Auth{User: o.Username, Pass: o.Password.Reveal()}.AsMechanism()))
 	case "scram-sha-256":
 		opts = append(opts, kgo.SASL(auth.AsSha256Mechanism()))
 	case "scram-sha-512":
@@ -112,7 +102,7 @@ func (l *Log) Create(ctx context.Context) error {
 
 // Open reads a partition from an offset.
 func (l *Log) Open(_ context.Context, partition int, offset int64) (usagelog.Reader, error) {
-	c, err := kgo.NewClient(append(l.o.common(),
+	c, err := kgo.NewClient(append(l.o.common(l.tls),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{l.o.Topic: {int32(partition): kgo.NewOffset().At(offset)}}),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchMaxBytes(maxFetch), kgo.FetchMaxPartitionBytes(maxFetch), kgo.FetchMaxWait(readWait),

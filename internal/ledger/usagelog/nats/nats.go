@@ -17,17 +17,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog"
 )
 
-// Options are those of the stream.
-type Options struct {
-	Servers            []string
-	Stream             string // its subjects are STREAM.0, STREAM.1 and so on
-	Partitions         int
-	Replicas           int         // of a stream that Create creates
-	TLS                *tls.Config // nil: none, unless the servers require it
-	Username, Password string
-	Credentials        string // file of a user's JWT and seed; empty: none
-}
-
 // Bounds of the connection.
 const (
 	maxPending = 64 // messages that wait for the server
@@ -41,7 +30,8 @@ const (
 
 // Log is a stream.
 type Log struct {
-	o Options
+	o   Settings
+	tls *tls.Config // nil: none, unless the servers require it
 
 	mu   sync.Mutex
 	conn *nats.Conn
@@ -49,7 +39,7 @@ type Log struct {
 }
 
 // New returns a stream. It connects when it is used.
-func New(o Options) *Log { return &Log{o: o} }
+func New(o Settings, c *tls.Config) *Log { return &Log{o: o, tls: c} }
 
 // Name returns the name of the log.
 func (l *Log) Name() string { return "nats:" + l.o.Stream }
@@ -70,11 +60,11 @@ func (l *Log) connect() (jetstream.JetStream, error) {
 		return l.js, nil
 	}
 	opts := []nats.Option{nats.Name("isogloss"), nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(callTime), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2)}
-	if l.o.TLS != nil {
-		opts = append(opts, nats.Secure(l.o.TLS))
+	if l.tls != nil {
+		opts = append(opts, nats.Secure(l.tls))
 	}
 	if l.o.Username != "" {
-		opts = append(opts, nats.UserInfo(l.o.Username, l.o.Password))
+		opts = append(opts, nats.UserInfo(l.o.Username, l.o.Password.Reveal()))
 	}
 	if l.o.Credentials != "" {
 		opts = append(opts, nats.UserCredentials(l.o.Credentials))

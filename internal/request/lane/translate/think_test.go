@@ -8,6 +8,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/test/growth"
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol/protocoltest"
 )
 
 // thinkingCases are texts with the reasoning and the text that are separated.
@@ -87,16 +88,15 @@ func stream(t *testing.T, mode provider.ThinkTags, pieces []string, call bool) [
 		events = append(events, llm.BlockStart{Index: 1, Block: &llm.ToolCall{CallID: "1", Name: "f", Kind: llm.FunctionTool}}, llm.Delta{Index: 1, Text: "{}"}, llm.BlockEnd{Index: 1})
 	}
 	events = append(events, llm.BlockEnd{}, llm.ChoiceEnd{Stop: llm.Stop{Kind: llm.EndTurn}}, llm.End{})
-	var all llm.Collector
 	s := newThinkSplitter(mode)
+	var out []llm.Event
 	for _, e := range events {
-		for _, out := range s.event(e, nil) {
-			if err := all.Add(out); err != nil {
-				t.Fatalf("%q: %v", pieces, err)
-			}
-		}
+		out = append(out, s.event(e, nil)...)
 	}
-	resp, err := all.Response()
+	if err := protocoltest.ValidateEvents(out); err != nil {
+		t.Fatalf("%q: %v", pieces, err)
+	}
+	resp, err := protocoltest.Collect(out)
 	if err != nil {
 		t.Fatalf("%q: %v", pieces, err)
 	}

@@ -1,0 +1,113 @@
+package running
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/edge/local"
+)
+
+// listen makes a socket and serves each connection with f.
+func listen(t *testing.T, f func(net.Conn)) *Gateway {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ig") // a socket's path has to be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("RUNTIME_DIRECTORY", dir)
+	l, err := local.Listen("127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 4096))
+			f(conn)
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close(); <-done; _ = os.RemoveAll(dir) })
+	return &Gateway{Identity{Address: "127.0.0.1:1"}, l.Name()}
+}
+
+// TestDeath lets the gateway end in the middle of a command: the message says whether a change may have been
+// made.
+func TestDeath(t *testing.T) {
+	g := listen(t, func(net.Conn) {})
+	send := func(method string) string {
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://localhost/", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := g.Transport().RoundTrip(r)
+		if err == nil {
+			_ = resp.Body.Close()
+			t.Fatal(resp.Status)
+		}
+		return err.Error()
+	}
+	if text := send(http.MethodPost); !strings.Contains(text, "the change may have been made") {
+		t.Error(text)
+	}
+	if text := send(http.MethodGet); !strings.Contains(text, "run the command again") || strings.Contains(text, "may have been") {
+		t.Error(text)
+	}
+	if err := os.Remove(g.socket); err != nil {
+		t.Fatal(err)
+	}
+	if text := send(http.MethodPost); !strings.Contains(text, "nothing was changed") {
+		t.Error(text)
+	}
+}
+
+// TestOtherPrograms asks programs that are no gateways: one that says nothing, and one that says too much.
+func TestOtherPrograms(t *testing.T) {
+	huge := listen(t, func(c net.Conn) {
+		_, _ = c.Write([]byte("HTTP/1.1 200 OK\r\n\r\n{\"configuration\":\"" + strings.Repeat("x", 1<<20)))
+	})
+	if _, err := Ask(t.Context(), huge.socket); err == nil || !strings.Contains(err.Error(), "is no gateway of this version") {
+		t.Error(err)
+	}
+	asked := make(chan struct{}, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	silent := listen(t, func(net.Conn) {
+		asked <- struct{}{}
+		<-ctx.Done()
+	})
+	go func() { <-asked; cancel() }()
+	if _, err := Ask(ctx, silent.socket); err == nil {
+		t.Error("a program that says nothing is a gateway")
+	}
+}
+
+// TestMarker writes and reads a marker in the place of a link.
+func TestMarker(t *testing.T) {
+	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
+	if err := os.Symlink(other, filepath.Join(dir, markerFile)); err != nil {
+		t.Fatal(err)
+	}
+	id := Identity{Configuration: "/c.yaml", Data: dir, PID: 7}
+	if err := WriteMarker(id); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadMarker(dir); err != nil || got != id {
+		t.Error(got, err)
+	}
+	if _, err := os.Stat(other); err == nil {
+		t.Error("the link was followed")
+	}
+	if err := WriteMarker(Identity{Data: "/nowhere"}); err == nil {
+		t.Error("a marker was written nowhere")
+	}
+}
