@@ -13,6 +13,7 @@ type claim struct {
 	Name     string     `yaml:"name"`
 	Title    string     `yaml:"title"`    // in bold, before the sentence
 	Sentence string     `yaml:"sentence"` // the promise, in Markdown
+	More     string     `yaml:"more"`     // sentences after it that README.md does not have
 	Readme   bool       `yaml:"readme"`   // whether README.md has it
 	Tests    []string   `yaml:"tests"`    // each takes at most 40 s and needs no installation
 	Long     string     `yaml:"long"`     // a command that shows more and takes longer; empty is none

@@ -21,7 +21,7 @@ func page(claims []claim) string {
 		if c.Long != "" {
 			long = cell(c.Long)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %d |\n", relink(c.promise()), strings.Join(tests, "<br>"), long, len(c.Mutants))
+		fmt.Fprintf(&b, "| %s | %s | %s | %d |\n", relink(strings.TrimSpace(c.promise()+" "+c.More)), strings.Join(tests, "<br>"), long, len(c.Mutants))
 	}
 	return b.String()
 }

@@ -55,8 +55,8 @@ type Config struct {
 	// How the gateway stops on SIGTERM and SIGINT.
 	Shutdown Shutdown `key:"shutdown" restart:"yes"`
 	// Client keys, each of at least 16 characters. An entry is the key itself or a
-	// mapping. Without keys and store, requests need no key and the gateway listens
-	// on loopback only.
+	// mapping. Without keys, identity and store, requests need no key and the
+	// gateway listens on loopback only.
 	Keys []access.Key `key:"keys" example:"[\"${TEAM_KEY}\"]"`
 	// Identity providers. Their tokens admit people and workloads without keys.
 	IdentitySettings identityFile `key:"identity"`
@@ -100,7 +100,7 @@ type Config struct {
 	// nodes do not.
 	Data string `key:"data" default:"isogloss-data" is:"file" restart:"yes" example:"/var/lib/isogloss"`
 	// Database for client keys and the ledger. With it every request needs a key.
-	// Without it the gateway writes nothing to disk.
+	// Without it neither keys nor usage are written to disk.
 	Store Store `key:"store" restart:"yes"`
 	// Shared limits of several gateways. By default limits are in memory and apply
 	// to one gateway.

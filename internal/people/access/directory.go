@@ -209,8 +209,8 @@ func Peer(r *http.Request) string {
 	return host
 }
 
-// address returns the client's address: the peer of the connection, never a header. If it is not an
-// IP address, the result is the zero Addr, which is in no network.
+// address returns the client's address: the peer of the connection, or what a trusted proxy says of it,
+// which the ingress has written into the request. If it is not an IP address, the result is the zero Addr, which is in no network.
 func address(r *http.Request) netip.Addr {
 	a, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
