@@ -206,7 +206,7 @@ func greet(logger *slog.Logger, cfg *config.Config, models int, s *servers, o Op
 	if len(cfg.Providers) == 0 && models == 0 && cfg.Discover.Local {
 		logger.Info("the gateway waits for an engine: none was found, and no key of a provider is set", "engines", draft.EngineNames(), "hint", "start an engine, or set the key of a provider and start the gateway again")
 	}
-	if len(cfg.Keys) == 0 && cfg.Store.URL == "" {
+	if len(cfg.Keys)+len(cfg.Identity) == 0 && cfg.Store.URL == "" {
 		logger.Info("no keys are configured, so only this machine is served", "hint", "point an OpenAI SDK at "+s.data.url()+cfg.BasePath+"/v1")
 	}
 }

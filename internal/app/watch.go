@@ -121,11 +121,11 @@ func (w *watcher) reload() error {
 	return nil
 }
 
-// checkGuard rejects a reload that removes the keys while the bound address is reachable
+// checkGuard rejects a reload that removes all keys and identity providers while the bound address is reachable
 // from other machines. The bound address does not change until the process exits.
 func (w *watcher) checkGuard(cfg *config.Config) error {
-	if tcp, ok := w.bound.(*net.TCPAddr); len(cfg.Keys) > 0 || w.first.Store.URL != "" || ok && tcp.IP.IsLoopback() {
+	if tcp, ok := w.bound.(*net.TCPAddr); len(cfg.Keys)+len(cfg.Identity) > 0 || w.first.Store.URL != "" || ok && tcp.IP.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("%s: keys: the gateway still listens on %s, which other machines can reach; keep a key, or restart it on another address", w.options.Config, w.bound)
+	return fmt.Errorf("%s: keys: the gateway still listens on %s, which other machines can reach; keep a key or an identity provider, or restart it on another address", w.options.Config, w.bound)
 }

@@ -270,7 +270,7 @@ func TestReloadKeepsTheGuard(t *testing.T) {
 	g := start(t, public, quick())
 	g.write(t, numbered(up, 2))
 	line := g.log.waitFor(t, refused, 1)
-	if !strings.Contains(line, "keep a key, or restart it on another address") {
+	if !strings.Contains(line, "keep a key or an identity provider, or restart it on another address") {
 		t.Errorf("the log does not say what to do: %s", line)
 	}
 	if status, _ := g.get(t, g.url+"/v1/models"); status != http.StatusUnauthorized {
@@ -284,6 +284,24 @@ func TestReloadKeepsTheGuard(t *testing.T) {
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("with the key the status is %d, want 200", resp.StatusCode)
 	}
+}
+
+// TestReloadWithIdentityOnly checks that a gateway that other machines can reach, with an identity provider in place of
+// keys, loads a changed file and does not say that it serves this machine only.
+func TestReloadWithIdentityOnly(t *testing.T) {
+	up := upstreamtest.New(t)
+	public := func(n int) string {
+		return "identity: { issuers: [{ issuer: \"http://127.0.0.1:1/realm\", audiences: [isogloss], rules: [{}] }] }\n" +
+			strings.Replace(numbered(up, n), "listen: 127.0.0.1:0", "listen: 0.0.0.0:0", 1)
+	}
+	g := start(t, public(1), quick())
+	if strings.Contains(g.log.String(), "only this machine is served") {
+		t.Errorf("other machines are served: %s", g.log.String())
+	}
+	g.write(t, public(2))
+	g.log.waitFor(t, `"msg":"configuration loaded"`, 1)
+	g.write(t, numbered(up, 3))
+	g.log.waitFor(t, refused, 1)
 }
 
 // TestReloadReportsRestartSettings checks that a reload logs the changed settings that

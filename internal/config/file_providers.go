@@ -48,7 +48,7 @@ type providerFile struct {
 	APIVersion string `key:"api_version" example:"2023-06-01"`
 	// Versions of the anthropic or gemini protocol that the upstream also accepts. A
 	// client that requests one of them gets it. The default is every known version,
-	// or only api_version if that is set.
+	// or only api_version if that is set, here or by the preset.
 	AcceptedVersions []string `key:"accepted_versions" example:"[\"2023-06-01\"]"`
 	// Forward requests that use an unknown version of the anthropic protocol without
 	// reading them. The default is false: they are refused.
@@ -65,7 +65,7 @@ type providerFile struct {
 	// engines that are known to speak it.
 	HTTP provider.HTTPVersion `key:"http" example:"h2c"`
 	// Request token counts on streams even if the client did not. The default is
-	// false.
+	// false. With a store they are always requested.
 	IncludeUsage bool `key:"include_usage" example:"true"`
 	// How to treat the member nvext of a request: forward it, drop and report it, or
 	// refuse the request. The default is refuse, and forward for the preset dynamo.
