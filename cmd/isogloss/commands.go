@@ -179,9 +179,9 @@ listens on 8082.
 The gateway loads the configuration file again when it changes. It rejects an
 invalid file, logs the line, and keeps the old configuration.
 
-Without keys the gateway listens on this machine only. The log goes to standard
-error, and metrics are at http://127.0.0.1:8081/metrics. Neither contains a key, a
-prompt or a response.
+Without keys, identity providers and a store the gateway listens on this machine
+only. The log goes to standard error, and metrics are at
+http://127.0.0.1:8081/metrics. Neither contains a key, a prompt or a response.
 
 These environment variables override the file, and flags override them:
 ISOGLOSS_LISTEN, ISOGLOSS_ADMIN_LISTEN, ISOGLOSS_METRICS_LISTEN, ISOGLOSS_KEYS
