@@ -311,7 +311,7 @@ func scenarios() []scenario {
 					todo:      "nothing; PostgreSQL needs 16 connections for each gateway"},
 			}},
 		{name: "upgrade", whole: true, run: runUpgrade, most: 40 * time.Minute,
-			does:  "three nodes of the older version 83618f1e upgraded one after the other by SIGHUP under load; one node taken back",
+			does:  "three nodes of the older version c2382748 upgraded one after the other by SIGHUP under load; one node taken back",
 			holds: "no request fails; budgets are not exceeded by a token; one row for each request",
 			fails: []failure{
 				{check: "upgrade/side-by-side", what: "two versions side by side during an upgrade or after a rollback",

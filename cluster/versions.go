@@ -14,7 +14,7 @@ import (
 )
 
 // olderVersion is the commit of an older version of the gateway: the last one that migrated tables of all versions.
-const olderVersion = "83618f1e"
+const olderVersion = "c2382748"
 
 // errNoHistory says that the clone lacks the commit of an older version.
 var errNoHistory = errors.New("this clone does not have the commit of the older version; fetch the whole history")
