@@ -171,6 +171,21 @@ func TestPagesNameFiles(t *testing.T) {
 	}
 }
 
+// TestDesignsHaveTheirNumbers checks that a link to a design note has the number of the note as its text.
+func TestDesignsHaveTheirNumbers(t *testing.T) {
+	link, found := regexp.MustCompile(`\[(?:design |design note )?(\d{3})\]\([^)]*?(\d{3})-[a-z0-9-]+\.md`), 0
+	for page, text := range readTree(t).texts {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if found++; m[1] != m[2] {
+				t.Errorf("%s: %s) is called %s", page, m[0], m[1])
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d links were found", found)
+	}
+}
+
 // numbers are those that texts write as words.
 var numbers = []string{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
 	"fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"}

@@ -33,6 +33,22 @@ func TestGeneratedPagesSayHowTheyWereMade(t *testing.T) {
 	}
 }
 
+// TestPagesNameCommits checks that the history has the commits that pages name, for example the older version from which one can
+// upgrade.
+func TestPagesNameCommits(t *testing.T) {
+	commit, found := regexp.MustCompile("\\b(?:commit|version) `?([0-9a-f]{8})\\b"), 0
+	for page, text := range readTree(t).texts {
+		for _, m := range commit.FindAllStringSubmatch(text, -1) {
+			if found++; !commitExists(m[1]) {
+				t.Errorf("%s: there is no commit %s", page, m[1])
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d commits were found", found)
+	}
+}
+
 func TestPagesWithoutAnOriginAreFound(t *testing.T) {
 	m := readMakefile(t)
 	good := testrig.Origin{When: time.Now(), Commit: "81d97f8c", Machine: "two cores", Command: "make chaos"}
