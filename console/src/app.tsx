@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState, type ReactNode } from 'react';
-import { ApiError, hasKey, loadState, send, setKey, type State } from './api/client';
+import { ApiError, forgetKey, hasKey, loadState, send, signIn, type State } from './api/client';
 import { AuditPage } from './pages/audit';
 import { ConfigPage } from './pages/config';
 import { ExchangePage, ExchangesPage } from './pages/exchanges';
@@ -88,21 +88,25 @@ function SignedIn({ state }: { state: State }) {
   const refused = who.error instanceof ApiError && (who.error.status === 401 || who.error.status === 403);
   useEffect(() => {
     if (!refused) return;
-    setKey('');
+    forgetKey();
     setWhy(who.error?.message ?? '');
     setSignedIn(false);
     client.removeQueries({ queryKey: ['whoami'] });
   }, [refused, who.error, client]);
-  const enter = (key: string) => {
-    setKey(key);
+  const enter = async (key: string) => {
     setWhy('');
-    setSignedIn(true);
+    try {
+      await signIn(key);
+      setSignedIn(true);
+    } catch (e) {
+      setWhy((e as Error).message);
+    }
   };
   if (!signedIn || refused) return <SignIn state={state} why={why} enter={enter} />;
   if (who.error && !who.data) return <main className="alone"><Failure error={who.error} retry={() => void who.refetch()} /></main>;
   if (!who.data) return <main className="alone"><Loading what="your permissions" /></main>;
   const signOut = () => {
-    setKey('');
+    forgetKey();
     setSignedIn(false);
     client.removeQueries({ predicate: (q) => q.queryKey[0] !== 'state' });
   };

@@ -70,7 +70,7 @@ func (o *operations) adminOptions() admin.Options {
 	s := o.stores
 	return admin.Options{
 		Operators: o.current, Peppers: s.peppers, Keys: s.store, Tenants: s.store, Ledger: s.requests, Audit: s.store, Nodes: s.store, Self: o.self,
-		Targets: targets{o.gateway}, Config: o.watcher, Limits: limits{s.quotas}, Captures: captures(o.captures), Runner: runner{o.gateway}, ClientURL: o.clientURL, Cell: o.cfg.Cell, Loopback: !o.cfg.Admin.Open, Version: o.version, Logger: o.observer.Logger(),
+		Targets: targets{o.gateway}, Config: o.watcher, Limits: limits{s.quotas}, Captures: captures(o.captures), Runner: runner{o.gateway}, Sessions: o.current, ClientURL: o.clientURL, Cell: o.cfg.Cell, Loopback: !o.cfg.Admin.Open, Version: o.version, Logger: o.observer.Logger(),
 	}
 }
 

@@ -1,8 +1,10 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/admin"
 	"github.com/isogloss-gateway/isogloss/internal/api/signin"
@@ -13,11 +15,15 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// newSignIn returns the sign-in of a configuration, nil if it has none.
+// newSignIn returns the sign-in of a configuration, nil without a store. Without identity.sign_in only keys begin
+// sessions.
 func (c *current) newSignIn(cfg *config.Config, verifier signin.Verifier) (*signin.Server, error) {
-	f := cfg.SignIn
-	if f == nil || c.stores.store == nil {
+	if c.stores.store == nil {
 		return nil, nil
+	}
+	f := cfg.SignIn
+	if f == nil {
+		f = &config.SignIn{}
 	}
 	key, err := c.stores.peppers.Derive("cookies of sign-ins")
 	if err != nil {
@@ -32,11 +38,26 @@ func (c *current) newSignIn(cfg *config.Config, verifier signin.Verifier) (*sign
 }
 
 // signsIn reports whether people can sign in through the gateway.
-func (c *current) signsIn() bool { return c.signIn.Load() != nil }
+func (c *current) signsIn() bool { return c.signIn.Load().SignsIn() }
 
 // Admit implements signin.People with the configuration in use.
 func (c *current) Admit(r *http.Request, token string) (*access.Person, *llm.Error) {
 	return c.clients.Load().Admit(r, token)
+}
+
+// Prove implements signin.People with the configuration in use.
+func (c *current) Prove(r *http.Request) (access.Record, access.Proof, *llm.Error) {
+	return c.clients.Load().Prove(r)
+}
+
+// ProvenOperator implements signin.People with the configuration in use.
+func (c *current) ProvenOperator(r *http.Request, p access.Proof) (access.Record, *llm.Error) {
+	return c.clients.Load().ProvenOperator(r, p)
+}
+
+// BeginSession implements admin.Sessions with the configuration in use.
+func (c *current) BeginSession(ctx context.Context, r *http.Request) (*http.Cookie, time.Time, error) {
+	return c.signIn.Load().BeginSession(ctx, r)
 }
 
 // Operator implements admin.Operators with the configuration in use. A command on this machine is known by
@@ -51,13 +72,15 @@ func (c *current) Operator(r *http.Request) (access.Record, *llm.Error) {
 	return c.clients.Load().Operator(r)
 }
 
-// addSignIn adds the paths of the sign-in of people. If none is configured, rest serves them.
+// addSignIn adds the paths of the sign-in of people. rest serves those that the configuration does not have.
 func (c *current) addSignIn(to ingress.Paths, paths []string, find func(*signin.Server, string) http.Handler, rest http.Handler) ingress.Paths {
 	for _, path := range paths {
 		to[path] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h := rest
 			if s := c.signIn.Load(); s != nil {
-				h = find(s, path)
+				if found := find(s, path); found != nil {
+					h = found
+				}
 			}
 			h.ServeHTTP(w, r)
 		})

@@ -23,10 +23,20 @@ export class ApiError extends Error {
   }
 }
 
-// The key that was typed in is kept in memory only: a reload of the page forgets it.
+// A key is here only while the gateway cannot begin a session, because its store is away. A reload forgets it.
 let key = '';
-export const setKey = (text: string) => { key = text; };
+export const forgetKey = () => { key = ''; };
 export const hasKey = () => key !== '';
+
+// signIn trades a key for a session, whose cookie no script can read. While the store is away it keeps the key.
+export async function signIn(text: string): Promise<void> {
+  const response = await fetch('/api/v1/session', { method: 'POST', headers: { Authorization: 'Bearer ' + text } }).catch(() => {
+    throw new ApiError(0, { detail: 'the gateway does not respond; is it running?' });
+  });
+  if (response.ok) return;
+  if (response.status !== 503) throw new ApiError(response.status, problemOf(await response.text()) ?? { detail: response.statusText });
+  key = text;
+}
 
 function search(query: object | undefined): string {
   const q = new URLSearchParams();

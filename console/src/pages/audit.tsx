@@ -10,7 +10,7 @@ import { Filter } from '../ui/range';
 type Entry = Schemas['EntryView'];
 
 // actions are suggestions.
-const actions = ['create-person', 'sign-in', 'sign-out', 'capture', 'create-key', 'update-key', 'revoke-key', 'rotate-key', 'set-key-budget', 'create-org', 'update-org', 'set-org-budget', 'create-team', 'update-team', 'set-team-budget', 'reload-config'];
+const actions = ['create-person', 'sign-in', 'create-session', 'sign-out', 'capture', 'create-key', 'update-key', 'revoke-key', 'rotate-key', 'set-key-budget', 'create-org', 'update-org', 'set-org-budget', 'create-team', 'update-team', 'set-team-budget', 'reload-config'];
 
 export function AuditPage() {
   const can = useCan();

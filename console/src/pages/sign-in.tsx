@@ -3,11 +3,14 @@ import type { State } from '../api/client';
 import { Failure, Text } from '../ui/parts';
 
 // SignIn asks for a session at the identity provider or for an operator's key.
-export function SignIn({ state, why, enter }: { state: State; why: string; enter: (key: string) => void }) {
+export function SignIn({ state, why, enter }: { state: State; why: string; enter: (key: string) => Promise<void> }) {
   const [key, setKey] = useState('');
+  const [busy, setBusy] = useState(false);
   const submit = (e: FormEvent) => {
     e.preventDefault();
-    if (key.trim()) enter(key.trim());
+    if (!key.trim() || busy) return;
+    setBusy(true);
+    void enter(key.trim()).finally(() => setBusy(false));
   };
   return (
     <main className="alone">
@@ -23,8 +26,8 @@ export function SignIn({ state, why, enter }: { state: State; why: string; enter
         </>
       )}
       <form onSubmit={submit}>
-        <Text label="Operator's key" type="password" value={key} set={setKey} placeholder="gw_admin_…" hint="Kept in the memory of this page only: a reload forgets it." required autoFocus={!state.sign_in} />
-        <div className="form-actions"><button className="button primary">Use this key</button></div>
+        <Text label="Operator's key" type="password" value={key} set={setKey} placeholder="gw_admin_…" hint="Begins a session of up to 12 hours in this browser. The key is not kept." required autoFocus={!state.sign_in} />
+        <div className="form-actions"><button className="button primary" disabled={busy}>Use this key</button></div>
       </form>
       <details>
         <summary>Where do I get a key?</summary>

@@ -6,7 +6,7 @@ import { api, browser, close, gateway, open } from '../kit.mjs';
 import { until } from '../rig.mjs';
 
 export function tests() {
-  test('a wrong key is refused, a right one is forgotten by a reload', async () => {
+  test('a wrong key is refused, a right one begins a session that a reload keeps, and the key is kept nowhere', async () => {
     const page = await open();
     await page.getByLabel("Operator's key").fill('gw_admin_wrong');
     await page.getByRole('button', { name: 'Use this key' }).click();
@@ -15,6 +15,51 @@ export function tests() {
     await page.getByRole('button', { name: 'Use this key' }).click();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     assert.equal(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.cookie), '{}');
+    const cookies = await page.context().cookies();
+    const session = cookies.find((c) => c.name.includes('session'));
+    assert.deepEqual([session.httpOnly, session.sameSite, Math.round((session.expires - Date.now() / 1000) / 3600)], [true, 'Strict', 12]);
+    assert.ok(!JSON.stringify(cookies).includes(gateway.keys.owner.split('_')[3].slice(0, 20)));
+    const requests = [];
+    page.on('request', (r) => { if (r.url().includes('/api/')) requests.push(r.allHeaders()); });
+    await page.reload();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    assert.deepEqual((await Promise.all(requests)).filter((h) => h.authorization), []);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByText('Your session has ended').waitFor();
+    const stolen = await fetch(gateway.admin + '/api/v1/whoami', { headers: { Cookie: session.name + '=' + session.value, 'Sec-Fetch-Site': 'same-origin' } });
+    assert.equal(stolen.status, 401);
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    await close(page);
+  });
+
+  test('the memory of the page has no key after the sign-in', async () => {
+    const page = await open({ role: 'owner' });
+    const client = await page.context().newCDPSession(page);
+    const heap = async () => {
+      const parts = [];
+      client.on('HeapProfiler.addHeapSnapshotChunk', ({ chunk }) => parts.push(chunk));
+      await client.send('HeapProfiler.collectGarbage');
+      await client.send('HeapProfiler.takeHeapSnapshot', { reportProgress: false });
+      client.removeAllListeners('HeapProfiler.addHeapSnapshotChunk');
+      return parts.join('');
+    };
+    await page.evaluate((text) => { globalThis.canary = text; }, 'canary-' + Date.now());
+    assert.ok((await heap()).includes('canary-')); // a snapshot has the texts of the page
+    const secret = gateway.keys.owner.slice(-45);
+    assert.ok(!(await heap()).includes(secret), 'the memory of the page has the key');
+    await close(page);
+  });
+
+  test('a session ends with its key', async () => {
+    const key = await gateway.createKey('--role', 'auditor', '--name', 'short-lived');
+    const page = await open();
+    await page.getByLabel("Operator's key").fill(key);
+    await page.getByRole('button', { name: 'Use this key' }).click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    const revoked = await fetch(gateway.admin + '/api/v1/keys/' + key.split('_')[2] + '/revoke', { method: 'POST', headers: { Authorization: 'Bearer ' + gateway.keys.owner } });
+    assert.equal(revoked.status, 200);
+    await page.getByText('this API key was revoked').waitFor(); // without a reload
+    await page.getByLabel("Operator's key").waitFor();
     await page.reload();
     await page.getByLabel("Operator's key").waitFor();
     await close(page);

@@ -32,6 +32,7 @@ type Options struct {
 	Self      nodes.Self       // this node
 	Limits    Limits           // nil: the routes for it return 501
 	Runner    Runner           // nil: run-request returns 501
+	Sessions  Sessions         // nil: create-session returns 501
 	Captures  func() []Capture // captures that are attached; nil: never
 	ClientURL string           // base URL of the client port
 	Cell      string           // in the text of new keys; empty: none
@@ -98,6 +99,13 @@ type Runner interface {
 	// request's id and model before anything is sent; an error refuses the request. It reports false,
 	// and writes nothing, if the path is not that of a model endpoint.
 	Run(key access.Record, begin func(id, model string) *llm.Error, w http.ResponseWriter, r *http.Request) bool
+}
+
+// Sessions keeps sessions of operators' browsers.
+type Sessions interface {
+	// BeginSession begins a session with the key of a request and returns its cookie, and when it ends. An
+	// *llm.Error says why the request begins none.
+	BeginSession(ctx context.Context, r *http.Request) (*http.Cookie, time.Time, error)
 }
 
 // Config is the configuration of the gateway.

@@ -41,7 +41,8 @@ var (
 // Two rules depend on the object instead: operators' keys are visible to owners and auditors only,
 // and only owners change them (call.canSee, call.canChange).
 var rules = map[string]rule{
-	"whoami": {allRoles, selfScope},
+	"whoami":         {allRoles, selfScope},
+	"create-session": {allRoles, selfScope},
 
 	"list-keys":      {allRoles, orgScope},
 	"get-key":        {allRoles, orgScope},

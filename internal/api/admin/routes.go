@@ -7,6 +7,7 @@ func (s *server) allRoutes() []route {
 	const get, post, patch, put = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodPut
 	return []route{
 		handle("whoami", get, "/whoami", "Show the operator's own key and permissions", s.whoami),
+		s.sessionRoute(),
 
 		handle("list-keys", get, "/keys", "List keys", s.listKeys),
 		handle("create-key", post, "/keys", "Create a key; only this response has its text", s.createKey),

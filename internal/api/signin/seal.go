@@ -8,14 +8,17 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/people/access"
 )
 
-// tokens are what a person gets by a sign-in.
+// tokens are what a person gets by a sign-in. A session that began with a key has its proof instead.
 type tokens struct {
-	Bearer  string    `json:"bearer"`
-	Refresh string    `json:"refresh,omitempty"`
-	Mail    string    `json:"mail,omitempty"`
-	Expires time.Time `json:"expires"`
+	Proof   access.Proof `json:"proof,omitzero"`
+	Bearer  string       `json:"bearer"`
+	Refresh string       `json:"refresh,omitempty"`
+	Mail    string       `json:"mail,omitempty"`
+	Expires time.Time    `json:"expires"`
 }
 
 // newSecret returns a random text with 256 bits.

@@ -12,7 +12,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// sessionTime is how long a session of an operator's browser lasts. It ends earlier if the identity
+// sessionTime is how long a session lasts that began at the identity provider. It ends earlier if the
 // provider does not renew its tokens, or if the person is revoked.
 const sessionTime = 8 * time.Hour
 
@@ -26,8 +26,7 @@ func (s *Server) startLogin(w http.ResponseWriter, r *http.Request) {
 	s.begin(w, r, s.o.Admin, loginCallbackPath, "")
 }
 
-// finishLogin creates a session with the provider's answer. Its secret is always new, so that nobody
-// knows it before.
+// finishLogin creates a session with the provider's answer.
 func (s *Server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	a, ok := s.readAttempt(w, r, s.o.Admin)
 	if !ok || a.code != "" {
@@ -50,35 +49,31 @@ func (s *Server) finishLogin(w http.ResponseWriter, r *http.Request) {
 		writePage(w, status, "Not signed in", message, "")
 		return
 	}
-	secret, err := s.addSession(r, t)
+	c, err := s.operators.begin(r.Context(), r, person.Record.ID, t, sessionTime)
 	if err != nil {
 		s.o.Logger.Warn("an operator's sign-in failed", "error", err)
 		writePage(w, http.StatusServiceUnavailable, "Not signed in", "The gateway's store cannot be reached. Try again in a minute.", s.o.Admin+loginPath)
 		return
 	}
 	s.audit(r, person, "sign-in", "browser, role "+string(person.Role))
-	http.SetCookie(w, cookie(s.o.Admin, sessionCookie, secret, sessionTime, http.SameSiteStrictMode))
+	http.SetCookie(w, c)
 	writeSession(w, string(person.Role))
-}
-
-func (s *Server) addSession(r *http.Request, t tokens) (string, error) {
-	secret, now := newSecret(), time.Now()
-	key, err := sealKey(secret)
-	if err != nil {
-		return "", err
-	}
-	sealed, err := seal(key, t)
-	if err != nil {
-		return "", err
-	}
-	return secret, s.o.Store.AddSignIn(r.Context(), store.SignIn{ID: digest(sessionSecret, secret), Status: store.SignInSession, Seal: key, Tokens: sealed, Expires: now.Add(sessionTime)}, now)
 }
 
 // logout ends the session of a browser, and its tokens at the provider.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
-	secret := readCookie(r, s.o.Admin, sessionCookie)
-	http.SetCookie(w, cookie(s.o.Admin, sessionCookie, "", 0, http.SameSiteStrictMode))
-	id := digest(sessionSecret, secret)
+	again := "/"
+	if s.HasSessions() {
+		again = s.o.Admin + loginPath
+	}
+	s.signOut(w, r, &s.operators, again)
+}
+
+// signOut ends the session of a browser. again is where the person can sign in.
+func (s *Server) signOut(w http.ResponseWriter, r *http.Request, b *browsers, again string) {
+	secret := b.secret(r)
+	http.SetCookie(w, b.newCookie(r, "", 0))
+	id := digest(b.purpose, secret)
 	n, err := s.o.Store.Session(r.Context(), id, time.Now())
 	if err == nil {
 		err = s.o.Store.EndSession(r.Context(), id)
@@ -89,54 +84,69 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if t, opened := unseal(secret, n.Tokens); err == nil && opened == nil {
-		person, _ := s.o.People.Admit(r, t.Bearer)
-		s.audit(r, person, "sign-out", "browser")
+		s.auditSignOut(r, t)
 		if t.Refresh != "" {
 			_ = s.provider.revoke(r.Context(), netip.Addr{}, t.Refresh) // the session is over in any case
 		}
 	}
-	writePage(w, http.StatusOK, "Signed out", "Your session has ended.", s.o.Admin+loginPath)
+	writePage(w, http.StatusOK, "Signed out", "Your session has ended.", again)
 }
 
-// HasSessions reports whether browsers can have sessions.
-func (s *Server) HasSessions() bool { return s != nil && s.o.Admin != "" }
+func (s *Server) auditSignOut(r *http.Request, t tokens) {
+	if t.Proof.Key != "" {
+		s.auditRecord(r, access.Record{ID: t.Proof.Key}, "sign-out", "browser")
+		return
+	}
+	person, _ := s.o.People.Admit(r, t.Bearer)
+	s.audit(r, person, "sign-out", "browser")
+}
+
+// HasSessions reports whether operators sign in at the identity provider.
+func (s *Server) HasSessions() bool { return s.SignsIn() && s.o.Admin != "" }
 
 // HasSession reports whether a request has the cookie of a session.
-func (s *Server) HasSession(r *http.Request) bool {
-	return s.HasSessions() && readCookie(r, s.o.Admin, sessionCookie) != ""
-}
+func (s *Server) HasSession(r *http.Request) bool { return s != nil && s.operators.secret(r) != "" }
 
 // Operator returns the operator of a request with the cookie of a session. Only pages of the same
 // origin may use the cookie.
 func (s *Server) Operator(r *http.Request) (access.Record, *llm.Error) {
-	site := r.Header.Get("Sec-Fetch-Site")
-	if site != "same-origin" && (site != "none" || r.Method != http.MethodGet) {
-		return access.Record{}, &llm.Error{Kind: llm.Permission, Code: "origin_not_allowed", Message: "a session can be used by pages of this address only; programs send a key or a token"}
-	}
-	secret := readCookie(r, s.o.Admin, sessionCookie)
-	t, err := s.sessionTokens(r, secret)
-	if err == nil {
-		p, fault := s.o.People.Admit(r, t.Bearer)
-		if fault != nil {
-			return access.Record{}, fault
-		}
-		return p.Operator()
-	}
-	if errors.Is(err, store.ErrNoSignIn) || errors.Is(err, errRefused) {
-		return access.Record{}, &llm.Error{Kind: llm.Authentication, Code: "session_ended", Message: "the session has ended; sign in again at " + s.o.Admin + loginPath}
-	}
-	var fault *llm.Error
-	if errors.As(err, &fault) {
+	if fault := fromOwnPage(r); fault != nil {
 		return access.Record{}, fault
 	}
-	return access.Record{}, &llm.Error{Kind: llm.Overloaded, Code: "session_unavailable", Message: "the session cannot be checked, because the store or the identity provider cannot be reached; try again", Cause: err}
+	t, fault := s.operators.tokens(r)
+	switch {
+	case fault != nil:
+		return access.Record{}, fault
+	case t.Proof.Key != "":
+		return s.o.People.ProvenOperator(r, t.Proof)
+	}
+	p, fault := s.o.People.Admit(r, t.Bearer)
+	if fault != nil {
+		return access.Record{}, fault
+	}
+	return p.Operator()
+}
+
+// tokens returns the tokens of the session of a request.
+func (b *browsers) tokens(r *http.Request) (tokens, *llm.Error) {
+	t, err := b.s.sessionTokens(r, b.purpose, b.secret(r))
+	var fault *llm.Error
+	switch {
+	case err == nil:
+		return t, nil
+	case errors.Is(err, store.ErrNoSignIn), errors.Is(err, errRefused):
+		return t, &llm.Error{Kind: llm.Authentication, Code: "session_ended", Message: "the session has ended; sign in again"}
+	case errors.As(err, &fault):
+		return t, fault
+	}
+	return t, &llm.Error{Kind: llm.Overloaded, Code: "session_unavailable", Message: "the session cannot be checked, because the store or the identity provider cannot be reached; try again", Cause: err}
 }
 
 // sessionTokens returns the tokens of a session, renewed if they have expired.
-func (s *Server) sessionTokens(r *http.Request, secret string) (tokens, error) {
-	id := digest(sessionSecret, secret)
+func (s *Server) sessionTokens(r *http.Request, purpose, secret string) (tokens, error) {
+	id := digest(purpose, secret)
 	t, _, err := s.openSession(r, id, secret)
-	if err != nil || time.Now().Before(t.Expires) {
+	if err != nil || t.Proof.Key != "" || time.Now().Before(t.Expires) {
 		return t, err
 	}
 	// The renewal goes on if the browser leaves: the provider gives a refresh token once, and without the

@@ -20,8 +20,8 @@ import (
 // Options configure the sign-in.
 type Options struct {
 	URL     string // of the client port, as people reach it, without a slash at its end
-	Admin   string // of the admin port; empty: browsers have no sessions
-	Issuer  string
+	Admin   string // of the admin port; empty: operators do not sign in at the provider
+	Issuer  string // empty: there is no provider, and only keys begin sessions
 	CA      string // file with the CA of the provider's servers; empty: the system's
 	Client  string // the gateway's id at the provider
 	Secret  secret.String
@@ -37,9 +37,11 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// People admits the owners of tokens.
+// People admits the owners of tokens and of keys.
 type People interface {
 	Admit(r *http.Request, token string) (*access.Person, *llm.Error)
+	Prove(r *http.Request) (access.Record, access.Proof, *llm.Error)
+	ProvenOperator(r *http.Request, p access.Proof) (access.Record, *llm.Error)
 }
 
 // Verifier checks ID tokens and returns the mail address of their owner.
@@ -66,9 +68,10 @@ type Server struct {
 	o             Options
 	provider      *provider
 	client, admin map[string]http.Handler // by path
-	failures      *access.Failures        // wrong user codes
-	started       *access.Failures        // device codes, by address
-	unknown       *access.Failures        // tokens that are not known, by address
+	operators     browsers
+	failures      *access.Failures // wrong user codes
+	started       *access.Failures // device codes, by address
+	unknown       *access.Failures // tokens that are not known, by address
 	refusals      refusals
 	renewals      singleflight.Group // of sessions, by id
 }
@@ -84,6 +87,11 @@ func New(o Options) (*Server, error) {
 		s.o.Key = []byte(newSecret())
 	}
 	s.provider = &provider{o: &s.o, client: client}
+	s.operators = browsers{s: s, cookie: sessionCookie, purpose: sessionSecret, origin: o.Admin}
+	s.admin = map[string]http.Handler{logoutPath: samePage(post(s.logout))}
+	if o.Issuer == "" {
+		return s, nil
+	}
 	s.client = map[string]http.Handler{
 		metadataPath: get(s.serveMetadata),
 		devicePath:   post(s.startDevice),
@@ -92,15 +100,9 @@ func New(o Options) (*Server, error) {
 		verifyPath:   samePage(byMethod{http.MethodGet: s.showVerify, http.MethodPost: s.startVerify}),
 		callbackPath: get(s.finishVerify),
 	}
-	s.admin = map[string]http.Handler{
-		loginPath:         get(s.startLogin),
-		loginCallbackPath: get(s.finishLogin),
-		logoutPath:        samePage(post(s.logout)),
-	}
+	s.admin[loginPath], s.admin[loginCallbackPath] = get(s.startLogin), get(s.finishLogin)
 	if o.Admin == "" {
-		for path := range s.admin {
-			s.admin[path] = http.HandlerFunc(noSessions)
-		}
+		s.admin[loginPath], s.admin[loginCallbackPath] = http.HandlerFunc(noSessions), http.HandlerFunc(noSessions)
 	}
 	return s, nil
 }
@@ -130,10 +132,13 @@ func ClientPaths() []string {
 // AdminPaths returns the paths of the admin port.
 func AdminPaths() []string { return []string{loginPath, loginCallbackPath, logoutPath} }
 
-// Client returns the handler of one of ClientPaths.
+// SignsIn reports whether people can sign in at an identity provider.
+func (s *Server) SignsIn() bool { return s != nil && s.o.Issuer != "" }
+
+// Client returns the handler of one of ClientPaths, nil without an identity provider.
 func (s *Server) Client(path string) http.Handler { return s.client[path] }
 
-// Admin returns the handler of one of AdminPaths.
+// Admin returns the handler of one of AdminPaths, nil if there is none.
 func (s *Server) Admin(path string) http.Handler { return s.admin[path] }
 
 // noSessions answers browsers of operators if identity.sign_in has no admin address.
@@ -174,11 +179,19 @@ func (m byMethod) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // samePage refuses forms that pages of other origins send.
 func samePage(h http.Handler) http.Handler { return http.NewCrossOriginProtection().Handler(h) }
 
-// audit records a sign-in. The log has it if the store cannot be reached.
+// audit records a sign-in of a person, or of nobody who is known. The log has it if the store cannot be reached.
 func (s *Server) audit(r *http.Request, p *access.Person, action, detail string) {
-	e := store.Entry{At: time.Now(), Actor: "identity", Action: action, Object: "sign-in", Address: access.Peer(r), Detail: plain.Short(detail, maxDetail)}
+	var who access.Record
 	if p != nil {
-		e.Actor, e.Org, e.Object = p.Record.ID, p.Record.Org, "key:"+p.Record.ID
+		who = p.Record
+	}
+	s.auditRecord(r, who, action, detail)
+}
+
+func (s *Server) auditRecord(r *http.Request, who access.Record, action, detail string) {
+	e := store.Entry{At: time.Now(), Actor: "identity", Action: action, Object: "sign-in", Address: access.Peer(r), Detail: plain.Short(detail, maxDetail)}
+	if who.ID != "" {
+		e.Actor, e.Org, e.Object = who.ID, who.Org, "key:"+who.ID
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), auditTimeout)
 	defer cancel()

@@ -9,10 +9,11 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
 )
 
-// SignIn is a sign-in of a person: a device code that waits for approval, or a session of an
-// operator's browser. The tokens are sealed with a key that the store does not have.
+// SignIn is a sign-in of a person: a device code that waits for approval, or a session of a
+// browser. The tokens are sealed with a key that the store does not have.
 type SignIn struct {
 	ID      string // digest of the device code, or of the session's secret
+	Owner   string // key or account of a session; empty for others
 	Code    string // digest of the user code; empty for a session
 	Status  SignInStatus
 	Seal    []byte // public key with which tokens are sealed
@@ -40,11 +41,14 @@ const maxPending = 10_000
 // ErrNoSignIn is the error of a sign-in that does not wait.
 var ErrNoSignIn = Error("there is no such sign-in, or it has expired")
 
-const signInColumns = `id, code, status, seal, tokens, polled, expires`
+// MaxSessions is the number of sessions that a key or an account has at once. Another one ends the oldest.
+const MaxSessions = 20
+
+const signInColumns = `id, code, status, seal, tokens, polled, expires, owner`
 
 func scanSignIn(row db.Scan) (s SignIn, err error) {
 	var polled, expires int64
-	err = row(&s.ID, &s.Code, &s.Status, &s.Seal, &s.Tokens, &polled, &expires)
+	err = row(&s.ID, &s.Code, &s.Status, &s.Seal, &s.Tokens, &polled, &expires, &s.Owner)
 	s.Polled, s.Expires = fromNanos(polled), fromNanos(expires)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = ErrNoSignIn
@@ -73,7 +77,12 @@ func (s *Store) AddSignIn(ctx context.Context, n SignIn, now time.Time) error {
 				}
 			}
 		}
-		args := []any{n.ID, n.Code, string(n.Status), orEmpty(n.Seal), orEmpty(n.Tokens), nanos(n.Polled), nanos(n.Expires)}
+		if n.Owner != "" {
+			if err := c.Exec(ctx, `DELETE FROM sign_ins WHERE owner = $1 AND id NOT IN (SELECT id FROM sign_ins WHERE owner = $1 ORDER BY expires DESC, id LIMIT $2)`, n.Owner, MaxSessions-1); err != nil {
+				return err
+			}
+		}
+		args := []any{n.ID, n.Code, string(n.Status), orEmpty(n.Seal), orEmpty(n.Tokens), nanos(n.Polled), nanos(n.Expires), n.Owner}
 		return c.Exec(ctx, `INSERT INTO sign_ins (`+signInColumns+`) VALUES `+db.Placeholders(1, len(args)), args...)
 	})
 }

@@ -60,7 +60,6 @@ func TestSignIns(t *testing.T) {
 	})
 }
 
-// TestSessions checks that sessions end, are renewed, and cannot be taken as device codes.
 // TestFloodOfSignIns fills the list of sign-ins that wait: others still begin, and the devices that ask go on waiting.
 func TestFloodOfSignIns(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
@@ -75,7 +74,7 @@ func TestFloodOfSignIns(t *testing.T) {
 		add("flood")
 		no(t, s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 			return c.Exec(ctx, `INSERT INTO sign_ins (`+signInColumns+`) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < `+strconv.Itoa(maxPending)+`) `+
-				`SELECT 'flood-' || i, 'flood-' || i, status, seal, tokens, polled, expires FROM sign_ins, n WHERE id = 'flood'`)
+				`SELECT 'flood-' || i, 'flood-' || i, status, seal, tokens, polled, expires, owner FROM sign_ins, n WHERE id = 'flood'`)
 		}))
 		for _, id := range []string{"next", "last"} {
 			add(id)
@@ -97,6 +96,7 @@ func TestFloodOfSignIns(t *testing.T) {
 	})
 }
 
+// TestSessions checks that sessions end, are renewed, and cannot be taken as device codes.
 func TestSessions(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		s, now := open(), time.Now()
@@ -117,6 +117,38 @@ func TestSessions(t *testing.T) {
 		no(t, s.EndSession(ctx, "s"))
 		if _, err := s.Session(ctx, "s", now); !errors.Is(err, ErrNoSignIn) {
 			t.Errorf("the session is still there: %v", err)
+		}
+	})
+}
+
+// TestSessionsOfAnOwner checks that an owner has a bounded number of sessions, also if they begin at once, and that
+// they end no session of another owner.
+func TestSessionsOfAnOwner(t *testing.T) {
+	both(t, func(t *testing.T, open func() *Store) {
+		s, now := open(), time.Now()
+		add := func(owner string, n int) {
+			no(t, s.AddSignIn(t.Context(), SignIn{ID: owner + strconv.Itoa(n), Owner: owner, Status: SignInSession, Expires: now.Add(time.Hour + time.Duration(n))}, now))
+		}
+		add("other", 0)
+		var all sync.WaitGroup
+		for n := range MaxSessions + 10 {
+			all.Go(func() { add("key", n) })
+		}
+		all.Wait()
+		add("key", MaxSessions+10)
+		left := 0
+		for n := range MaxSessions + 11 {
+			if _, err := s.Session(t.Context(), "key"+strconv.Itoa(n), now); err == nil {
+				left++
+			}
+		}
+		if left != MaxSessions {
+			t.Errorf("%d sessions, want %d", left, MaxSessions)
+		}
+		for _, id := range []string{"other0", "key" + strconv.Itoa(MaxSessions+10)} {
+			if _, err := s.Session(t.Context(), id, now); err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
 		}
 	})
 }
