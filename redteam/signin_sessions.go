@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
@@ -21,17 +23,95 @@ func (r *rig) session(ctx context.Context, from string) string {
 	return session
 }
 
+// keySession trades a new auditor's key for a session and returns the cookie of the session.
+func (r *rig) keySession(ctx context.Context, from string) string {
+	session, _ := r.sessionOfKey(ctx, from)
+	return session
+}
+
+// sessionOfKey also returns the id of the key. chosen are other headers of the request.
+func (r *rig) sessionOfKey(ctx context.Context, from string, chosen ...string) (session, id string) {
+	made := r.send(ctx, request{path: "/api/v1/keys", key: "owner", admin: true, body: `{"name":"of a session","role":"auditor"}`})
+	key := testrig.Parse([]byte(made.body))
+	headers := append([]string{"Authorization", "Bearer " + key.Str("text"), "Sec-Fetch-Site", "same-origin"}, chosen...)
+	e := r.send(ctx, request{path: "/api/v1/session", admin: true, headers: headers, from: from, media: "none"})
+	session = setCookie(e, sessionCookie)
+	if session == "" && !r.weak {
+		testrig.NoError(errorStatus("a key begins no session", e))
+	}
+	return session, key.Obj("key").Str("id")
+}
+
 // errorStatus reports a step before an attack that failed.
 func errorStatus(what string, e *evidence) error {
 	return fmt.Errorf("%s: status %d: %s", what, e.status, testrig.Clip(e.body, 300))
 }
 
-// sessionAttacks use the session of an operator from other pages, or forge one.
-func sessionAttacks() (all []attack) {
+// sessionAttacks use the session of an operator from other pages, or forge one. It began at the issuer or with a key.
+func sessionAttacks() []attack {
+	return slices.Concat(attacksOn("session", (*rig).session), attacksOn("key-session", (*rig).keySession), keySessionAttacks())
+}
+
+// keySessionAttacks begin a session as no page of the console does, or use one whose key has ended.
+func keySessionAttacks() (all []attack) {
+	begin := func(name string, headers ...string) {
+		do := func(ctx context.Context, r *rig) *evidence {
+			q := request{path: "/api/v1/session", admin: true, headers: append([]string{"Authorization", "Bearer " + r.keys["owner"]}, headers...), media: "none"}
+			e := r.send(ctx, q)
+			e.problem(setCookie(e, sessionCookie) != "", "a session began")
+			return e
+		}
+		all = append(all, attack{name: "signin/key-session/begin-" + name, do: do, holds: []oracle{refuses(401, 403)}})
+	}
+	begin("cross-site", "Sec-Fetch-Site", "cross-site")
+	begin("same-site", "Sec-Fetch-Site", "same-site")
+	begin("typed", "Sec-Fetch-Site", "none")
+	begin("program")
+	begin("origin", "Origin", "https://evil.example")
+	begin("two-headers", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Site", "same-origin")
+	use := func(name, path string, do func(ctx context.Context, r *rig, from string) (session string), holds ...oracle) {
+		all = append(all, attack{name: "signin/key-session/" + name, holds: holds, do: func(ctx context.Context, r *rig) *evidence {
+			from := addressed(35000 + len(name))
+			session := do(ctx, r, from)
+			q := request{method: "GET", path: path, admin: path != "/v1/models", headers: []string{"Cookie", sessionCookie + "=" + session + "; isogloss-usage=" + session, "Sec-Fetch-Site", "same-origin"}, from: from}
+			return r.send(ctx, q)
+		}})
+	}
+	const keys = "/api/v1/keys"
+	use("fixed", keys, func(ctx context.Context, r *rig, from string) string {
+		chosen := "chosen-by-an-attacker"
+		r.sessionOfKey(ctx, from, "Cookie", sessionCookie+"="+chosen)
+		return chosen
+	}, refuses(401, 403), lacks("canary-key"))
+	use("client-port", "/v1/models", func(ctx context.Context, r *rig, from string) string { return r.keySession(ctx, from) }, refuses(401))
+	use("revoked", keys, func(ctx context.Context, r *rig, from string) string {
+		session, id := r.sessionOfKey(ctx, from)
+		r.endKey(ctx, id, "revoke", "")
+		return session
+	}, refuses(401, 403), lacks("canary-key"))
+	use("rotated", keys, func(ctx context.Context, r *rig, from string) string {
+		session, id := r.sessionOfKey(ctx, from)
+		r.endKey(ctx, id, "rotate", `{"overlap_seconds":0}`)
+		return session
+	}, refuses(401, 403), lacks("canary-key"))
+	return all
+}
+
+// endKey revokes or rotates a key, and waits until the gateway knows.
+func (r *rig) endKey(ctx context.Context, id, how, body string) {
+	e := r.send(ctx, request{path: "/api/v1/keys/" + id + "/" + how, key: "owner", admin: true, body: body})
+	if e.status != 200 && !r.weak {
+		testrig.NoError(errorStatus("a key cannot be ended", e))
+	}
+	time.Sleep(2 * time.Second) // the time within which all nodes know
+}
+
+// attacksOn are those on a session of a kind.
+func attacksOn(kind string, begin func(r *rig, ctx context.Context, from string) string) (all []attack) {
 	add := func(name string, use func(r *rig, session string) request) {
 		do := func(ctx context.Context, r *rig) *evidence {
 			from := addressed(36000 + len(name))
-			session := r.session(ctx, from)
+			session := begin(r, ctx, from)
 			q := request{method: "GET", path: "/api/v1/keys", admin: true, headers: []string{"Cookie", sessionCookie + "=" + session, "Sec-Fetch-Site", "same-origin"}, from: from}
 			e := r.send(ctx, q)
 			if !r.weak && e.status != 200 {
@@ -41,7 +121,7 @@ func sessionAttacks() (all []attack) {
 			q.admin, q.from = true, from
 			return r.send(ctx, q)
 		}
-		all = append(all, attack{name: "signin/session/" + name, do: do, holds: []oracle{refuses(401, 403), lacks("canary-key")}})
+		all = append(all, attack{name: "signin/" + kind + "/" + name, do: do, holds: []oracle{refuses(401, 403), lacks("canary-key")}})
 	}
 	page := func(name, method string, headers ...string) {
 		add(name, func(_ *rig, s string) request {
@@ -67,13 +147,13 @@ func sessionAttacks() (all []attack) {
 	})
 	after := func(ctx context.Context, r *rig) *evidence {
 		from := addressed(36500)
-		cookie := []string{"Cookie", sessionCookie + "=" + r.session(ctx, from), "Sec-Fetch-Site", "same-origin"}
+		cookie := []string{"Cookie", sessionCookie + "=" + begin(r, ctx, from), "Sec-Fetch-Site", "same-origin"}
 		out := r.send(ctx, request{path: "/logout", admin: true, headers: cookie, from: from, media: "application/x-www-form-urlencoded"})
 		e := r.send(ctx, request{method: "GET", path: "/api/v1/keys", admin: true, headers: cookie, from: from})
 		e.problem(out.status != 200, "the sign-out has status %d", out.status)
 		return e
 	}
-	return append(all, attack{name: "signin/session/signed-out", do: after, holds: []oracle{refuses(401, 403), lacks("canary-key")}})
+	return append(all, attack{name: "signin/" + kind + "/signed-out", do: after, holds: []oracle{refuses(401, 403), lacks("canary-key")}})
 }
 
 // revokedAttacks use a token that was revoked, in another spelling or place.

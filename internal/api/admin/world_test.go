@@ -126,6 +126,13 @@ func (fakeSelf) Node() store.Node {
 
 func (fakeSelf) Config() string { return selfConfig }
 
+// fakeSessions begins a session with everything.
+type fakeSessions struct{}
+
+func (fakeSessions) BeginSession(context.Context, *http.Request) (*http.Cookie, time.Time, error) {
+	return &http.Cookie{Name: "session", Value: "secret"}, time.Now().Add(time.Hour), nil
+}
+
 type fakeLimits struct{}
 
 func (fakeLimits) Use(_ context.Context, _ string, a quota.Account) (Use, error) {
@@ -166,7 +173,7 @@ func newWorldAt(t *testing.T, url string, patience time.Duration) *world {
 	w.options = Options{
 		Operators: access.NewDirectory(access.DirectoryOptions{Source: st, Peppers: peppers, Logger: logger}),
 		Peppers:   peppers, Keys: st, Tenants: st, Ledger: st, Audit: st,
-		Nodes: st, Self: fakeSelf{}, Targets: fakeTargets{}, Config: w.config, Limits: fakeLimits{}, Runner: w.runner, Loopback: true, Logger: logger,
+		Nodes: st, Self: fakeSelf{}, Targets: fakeTargets{}, Config: w.config, Limits: fakeLimits{}, Runner: w.runner, Sessions: fakeSessions{}, Loopback: true, Logger: logger,
 	}
 	for _, org := range []string{"a", "b"} {
 		w.must(own.CreateTenant(t.Context(), store.Tenant{Org: org, Name: "Org " + org, Created: time.Now()}))

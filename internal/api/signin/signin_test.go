@@ -81,15 +81,15 @@ func newGateway(t *testing.T) *gateway {
 
 // admitter admits the owners of tokens, unless the test refuses them.
 type admitter struct {
-	clients *access.Clients
-	g       *gateway
+	*access.Clients
+	g *gateway
 }
 
 func (a admitter) Admit(r *http.Request, token string) (*access.Person, *llm.Error) {
 	if fault := a.g.refused.Load(); fault != nil {
 		return nil, fault
 	}
-	return a.clients.Admit(r, token)
+	return a.Clients.Admit(r, token)
 }
 
 // browser is a browser with its cookies.
