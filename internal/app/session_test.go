@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -45,7 +46,7 @@ func TestKeySession(t *testing.T) {
 	for name, store := range map[string]string{"sqlite": "sqlite", "postgres": ""} {
 		t.Run(name, func(t *testing.T) {
 			if store == "" {
-				store = storetest.Postgres(t).URL
+				store = fmt.Sprintf("{ url: %q, peppers: [%q] }", storetest.Postgres(t).URL, strings.Repeat("0", 64))
 			}
 			configuration := stored(upstreamtest.New(t), t.TempDir(), store, "")
 			keys := keyringOf(t, configuration)
