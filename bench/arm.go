@@ -51,7 +51,7 @@ func (a *arm) model(script string) string { return a.prefix + script + a.suffix 
 // job returns a job for one model of the arm, without its amount.
 func (a *arm) job(mode, script string, size int, stream bool) job {
 	j := newJob(mode, a.client, a.model(script), size, stream)
-	j.Addr, j.Key = a.proc.addr, a.proc.key
+	j.Addr, j.HTTP, j.Key = a.proc.addr, a.proc.http, a.proc.key
 	return j
 }
 
@@ -78,7 +78,9 @@ func (b *bench) makeArms() {
 		return
 	}
 	collector := []string{"GOGC=100"}
-	bareGC := func(ctx context.Context, up string) *process { return b.startBareWith(ctx, up, collector) }
+	bareGC := func(ctx context.Context, up string) *process {
+		return b.startBareWith(ctx, up, versions{h1, h1}, collector)
+	}
 	oursGC := func(ctx context.Context, up string) *process { return b.startGateway(ctx, up, setting{env: collector}) }
 	b.arms = append(b.arms,
 		&arm{name: bareDefault, base: bareDefault, proc: b.shared(bareGC), client: testrig.Chat, fresh: bareGC},

@@ -48,6 +48,7 @@ func parts() []part {
 		{"paced", "CPU per event of paced streams", true, (*bench).pacedPart},
 		{"models", "models in the table", true, (*bench).modelsPart},
 		{"memory", "memory of open streams", true, (*bench).memoryPart},
+		{"versions", "versions of HTTP", true, (*bench).versionsPart},
 		{"store", "keys, limits and the ledger", true, (*bench).storePart},
 		{"rate", "highest rate", false, (*bench).ratePart},
 		{"latency", "latency at fixed rates", false, (*bench).latencyPart},
@@ -82,8 +83,10 @@ func newBench(ctx context.Context, o *options, out io.Writer) (*bench, error) {
 	b.files = int(min(limit.Max, 1<<20))
 	b.report.Machine.Version = b.version(b.bin, "version")
 	b.report.Machine.Nginx = b.version("nginx", "-v")
-	b.dir, err = os.MkdirTemp("", "isogloss-bench")
-	return b, err
+	if b.dir, err = os.MkdirTemp("", "isogloss-bench"); err != nil {
+		return nil, err
+	}
+	return b, writeCertificate(b.dir)
 }
 
 // version returns the first line that a program prints about its version.

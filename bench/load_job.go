@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"sync"
 
@@ -15,8 +16,9 @@ import (
 
 // job is the input of a load process, as one line of JSON.
 type job struct {
-	Mode string `json:"mode"` // closed, rate or hold
+	Mode string `json:"mode"` // closed, rate, hold or streams
 	Addr string `json:"addr"`
+	HTTP string `json:"http"` // the version; "" is h1
 	Path string `json:"path"`
 	Head string `json:"head"` // a header line of the dialect
 	Key  string `json:"key"`  // "" is one that nobody checks
@@ -34,6 +36,10 @@ type job struct {
 	Rate    float64 `json:"rate"`    // rate: exchanges a second
 	Seconds float64 `json:"seconds"` // rate, hold: how long
 	Stages  []int   `json:"stages"`  // hold: streams to have open, one after the other
+
+	Open  int      `json:"open"`  // streams: how many are open at any time
+	Keys  []string `json:"keys"`  // streams: they use these keys in turn
+	Lives []life   `json:"lives"` // streams: they have these lives in turn
 }
 
 // newJob returns a job whose requests have a prompt of this size.
@@ -58,6 +64,8 @@ type result struct {
 	P99     float64 `json:"p99"`
 	First50 float64 `json:"first50"` // to the first event with text
 	First99 float64 `json:"first99"`
+	Open    int     `json:"open"` // streams
+	Done    bool    `json:"done"` // the last result of streams
 }
 
 // newLoadCommand runs one job. It reads the job as a line of JSON, and a line "go" each
@@ -85,7 +93,38 @@ type loader struct {
 	out *json.Encoder
 
 	tally tally
+
+	mu     sync.Mutex
+	shared []*http.Transport // the connections of HTTP/2
 }
+
+// conn returns the i-th client. Clients of HTTP/2 share connections: paced streams fill them, and the workers of a
+// closed job have four.
+func (l *loader) conn(i int) *conn { return l.connOf(&l.job, i) }
+
+// connOf returns the i-th client, for a job that differs in its requests.
+func (l *loader) connOf(j *job, i int) *conn {
+	c := newConn(j)
+	if l.HTTP != h2 {
+		return c
+	}
+	each := streamsEach
+	if l.Conns > 0 {
+		each = max(1, l.Conns/4)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.shared) <= i/each {
+		// One connection, on which requests wait.
+		l.shared = append(l.shared, &http.Transport{TLSClientConfig: trusting(), Protocols: protocols(h2), DisableCompression: true,
+			HTTP2: &http.HTTP2Config{StrictMaxConcurrentRequests: true, MaxReceiveBufferPerStream: 64 << 10}})
+	}
+	c.shared = l.shared[i/each]
+	return c
+}
+
+// streamsEach is how many open streams share a connection of the load. Most servers allow 250.
+const streamsEach = 200
 
 func (l *loader) run(ctx context.Context) error {
 	switch l.Mode {
@@ -95,6 +134,8 @@ func (l *loader) run(ctx context.Context) error {
 		return l.atRate(ctx)
 	case "hold":
 		return l.hold(ctx)
+	case "streams":
+		return l.streams(ctx)
 	}
 	return fmt.Errorf("there is no mode %q", l.Mode)
 }

@@ -15,7 +15,7 @@ import (
 func (l *loader) pool(ctx context.Context) []*conn {
 	pool := make([]*conn, l.Conns)
 	for i := range pool {
-		pool[i] = newConn(&l.job)
+		pool[i] = l.conn(i)
 	}
 	l.each(pool, func(c *conn, i int) {
 		for n := i; n < max(l.Warm, len(pool)); n += len(pool) {
@@ -120,7 +120,7 @@ func (l *loader) hold(ctx context.Context) error {
 	var events atomic.Int64
 	open := 0
 	for _, stage := range l.Stages {
-		l.open(ctx, stage-open, &events)
+		l.open(ctx, open, stage, &events)
 		open = stage
 		if err := l.await(); err != nil {
 			return err
@@ -137,12 +137,12 @@ func (l *loader) hold(ctx context.Context) error {
 	return nil
 }
 
-// open opens n streams, a few at a time, and returns when each has received its first
+// open opens the streams of some numbers, a few at a time, and returns when each has received its first
 // event with text. They are read until the process ends.
-func (l *loader) open(ctx context.Context, n int, events *atomic.Int64) {
+func (l *loader) open(ctx context.Context, from, to int, events *atomic.Int64) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 64)
-	for i := range n {
+	for i := from; i < to; i++ {
 		slots <- struct{}{}
 		wg.Add(1)
 		var once sync.Once
@@ -159,12 +159,9 @@ func (l *loader) open(ctx context.Context, n int, events *atomic.Int64) {
 
 // follow reads one stream, which has no end.
 func (l *loader) follow(ctx context.Context, n int, begun func(), events *atomic.Int64) error {
-	c := newConn(&l.job)
+	c := l.conn(n)
 	defer c.close()
-	if err := c.send(ctx, n); err != nil {
-		return err
-	}
-	resp, err := c.receive()
+	resp, err := c.open(ctx, n)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func TestBareProxyCutsNothing(t *testing.T) {
 	}
 	j := chatJob("closed", "burst-200", true)
 	j.Events, j.Total, j.Conns = 200, 200, 16
-	got := play(t, j, newBare(target))
+	got := play(t, j, newBare(target, h1))
 	if r := got[1]; r.Failed != 0 || r.Events != 200*203 {
 		t.Errorf("%+v", r)
 	}

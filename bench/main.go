@@ -35,6 +35,11 @@ type options struct {
 	json  string
 	page  string
 	from  string
+
+	streams int
+	http    string
+	minutes float64
+	flames  string
 }
 
 func newRoot() *cobra.Command {
@@ -62,6 +67,10 @@ with the suffix -a for the Messages upstream. What it does not answer is left ou
 	f.StringVar(&o.json, "json", "", "write what was measured to `FILE`; - is standard output")
 	f.StringVar(&o.page, "page", "", "write performance.md and its figures into the folder `DIR`")
 	f.StringVar(&o.from, "from", "", "do not measure; read what --json wrote to `FILE`")
+	f.IntVar(&o.streams, "streams", 0, "keep `N` streams open instead, with keys, SQLite, a reload and a restart; more need a larger machine")
+	f.StringVar(&o.http, "http", "h2/h2", "versions of HTTP of the clients and the upstream of --streams, as `CLIENT/UPSTREAM`")
+	f.Float64Var(&o.minutes, "minutes", 8, "how long --streams takes")
+	f.StringVar(&o.flames, "flames", "", "draw where the CPU time goes, by perf, into the folder `DIR` instead")
 	cmd.AddCommand(newUpstreamCommand(), newBareCommand(), newLoadCommand())
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd
@@ -72,6 +81,12 @@ func (o *options) run(cmd *cobra.Command) error {
 		if !slices.Contains(partNames(), p) {
 			return fmt.Errorf("--only: there is no part %q; the parts are %s", p, strings.Join(partNames(), ", "))
 		}
+	}
+	if o.flames != "" {
+		return o.runFlames(cmd.Context(), cmd.ErrOrStderr())
+	}
+	if o.streams > 0 {
+		return o.runStreams(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}
 	r, err := o.report(cmd)
 	if err != nil {

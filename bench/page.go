@@ -98,11 +98,14 @@ func sections() []section {
 		{title: "CPU per event", text: "The cost of a stream, including its request, divided by its events with text. If events arrive late, the machine is overloaded; a proxy then handles several events at once and looks cheaper. The goal and the capacity below therefore use the largest number of streams for which 97 % of the events arrived in time.", tables: []string{"burst", "paced", "paced-delivered"}},
 		{title: "Latency", text: "Latency in addition to direct requests to the upstream in the same round; the row *direct* is the latency of those. Load, upstream and proxy share the cores.", tables: []string{"latency-p50", "latency-p99", "half-p50", "half-p99", "first-p50", "first-p99", "rate"}},
 		{title: "Memory", text: "Streams with an event every five seconds, on a fresh process.", tables: []string{"memory", "memory-go"}},
+		{title: "Versions of HTTP", text: versionsText, tables: []string{"http-request", "http-burst", "http-paced", "http-memory", "http-request-allocs", "http-burst-allocs"}},
 		{title: "With keys, limits and ledger on", text: storeText, lead: storeGrid, tables: []string{"store-request", "store-burst", "store-paced", "store-memory", "store-p50", "store-p99"}},
 		{title: "Allocations", tables: []string{"request-2k-1k-allocs", "request-2k-1k-bytes", "request-200k-1k-bytes", "request-2k-100k-bytes", "burst-allocs"}},
 		{title: "How cost grows", tables: []string{"stream-events", "body", "models", "start"}},
 	}
 }
+
+const versionsText = "The version of the client, then that of the upstream: *h1* is HTTP/1.1 without TLS, *h1s* with TLS, *h2* HTTP/2 over TLS. Clients of HTTP/2 share connections: four for requests, one for 200 open streams. The collector of bare is set as that of the gateway; with *GOGC=100* both have Go's default."
 
 const storeText = "The same load with a client's key that has limits on requests, tokens and money, and a price for every model: *store* has its keys and its ledger in SQLite and counts limits in memory, *store and Redis* counts them in a Redis beside it. Figures are with the ratio to **bare** of the same rounds. CPU is that of the gateway's process alone, read when the row of every request was in the ledger, so that what is done after the answer is in it; SQLite is part of that process, Redis is not."
 

@@ -93,7 +93,7 @@ func (b *bench) storeEvents() {
 
 func (b *bench) storeMemory() {
 	if b.o.quick { // the limit is in KiB
-		b.memory("store-memory", b.choose(oursStore), 0, []int{min(4000, b.mostStreams())})
+		b.memory("store-memory", b.choose(oursStore), 0, []int{quickStreams})
 		return
 	}
 	b.memory("store-memory", b.choose(bareChat, ours, oursStore, oursMessages, oursStoreMessages), 0, []int{b.mostStreams()})

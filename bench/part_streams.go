@@ -46,12 +46,15 @@ func (b *bench) memoryPart() {
 		b.remark("memory was measured with %d streams: a process may have %d descriptors, and 9,000 streams take 19,000", most, b.files)
 	}
 	if b.o.quick {
-		b.memory("memory", b.choose(bareChat, ours, oursMessages), 0, []int{min(4000, most)})
+		b.memory("memory", b.choose(bareChat, ours, oursMessages), 0, []int{quickStreams})
 		return
 	}
 	b.memory("memory", b.choose(bareChat, nginxArm, ours, bareDefault, oursDefault, oursMessages, bareMessages, oursAnswers, "peers"), 0, []int{1000, 3000, most})
 	b.memory("memory", b.choose(bareChat, nginxArm, ours, oursMessages, oursAnswers), 1, []int{most})
 }
+
+// quickStreams are the open streams of a quick run.
+const quickStreams = 1000
 
 // mostStreams returns the largest number of open streams. A gateway accepts a third of its descriptors from one address.
 func (b *bench) mostStreams() int { return min(9000, (b.files-1000)/3) }
@@ -64,17 +67,22 @@ func (b *bench) memory(table string, arms []*arm, round int, stages []int) {
 }
 
 func (b *bench) oneMemory(table string, a *arm, round int, stages []int) {
+	b.oneMemoryOf(table, a, round, stages, func(ctx context.Context) *process { return b.startUpstream(ctx, "") })
+}
+
+// oneMemoryOf measures with an upstream of its own too.
+func (b *bench) oneMemoryOf(table string, a *arm, round int, stages []int, upstream func(context.Context) *process) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()
 	own := *a
 	if a.fresh != nil {
-		up := b.startUpstream(ctx, "")
+		up := upstream(ctx)
 		defer up.stop()
 		own.proc = a.fresh(ctx, up.addr)
 		defer own.proc.stop()
 	}
 	testrig.NoError(b.probe(&own)) // what the first request allocates is no stream's
-	before := testrig.Must(own.proc.rss())
+	idle := testrig.Must(own.proc.rss())
 	counts, _ := own.proc.counts(ctx)
 	j := b.held(&own, 5000)
 	j.Stages, j.Seconds = stages, 6 // long enough for each stream to have its second event
@@ -82,11 +90,15 @@ func (b *bench) oneMemory(table string, a *arm, round int, stages []int) {
 	defer s.close()
 	for _, open := range stages {
 		s.next() // the streams are open
+		before := testrig.Must(own.proc.cpu())
 		s.proceed()
 		held := s.next() // they have settled
+		used := testrig.Must(own.proc.cpu()) - before
 		after := testrig.Must(own.proc.rss())
 		x := float64(open)
-		b.note(b.report.of(table, a, x), round, sample{result: held}, (after-before)/x/1024)
+		b.note(b.report.of(table, a, x), round, sample{result: held}, (after-idle)/x/1024)
+		b.note(b.report.of(table+"-total", a, x), round, sample{}, after/(1<<20))
+		b.note(b.report.of(table+"-cpu", a, x), round, sample{}, 100*used.Seconds()/held.Seconds)
 		if c, ok := own.proc.counts(ctx); ok {
 			b.note(b.report.of(table+"-go", a, x), round, sample{}, (c.inuse-counts.inuse)/x/1024)
 		}

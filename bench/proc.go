@@ -20,6 +20,7 @@ import (
 type process struct {
 	name    string
 	addr    string // host:port that it serves
+	http    string // the version that it serves; "" is h1
 	metrics string // URL of its Go runtime's metrics; "" if it has none
 	log     string // file of its output
 	pid     int
@@ -33,6 +34,7 @@ type process struct {
 // launch describes a process to start.
 type launch struct {
 	name, addr, metrics string
+	http                string // the version that it serves; "" is h1
 	health              string // URL that answers 200 when it is ready; tcp://ADDR for what speaks no HTTP
 	dir                 string
 	args                []string
@@ -41,7 +43,7 @@ type launch struct {
 
 // start starts a process and waits until it is ready.
 func start(ctx context.Context, l launch) *process {
-	p := &process{name: l.name, addr: l.addr, metrics: l.metrics}
+	p := &process{name: l.name, addr: l.addr, http: l.http, metrics: l.metrics}
 	p.log = filepath.Join(l.dir, strings.ReplaceAll(l.name, " ", "-")+"-"+strings.ReplaceAll(l.addr, ":", "-")+".log")
 	out := testrig.Must(os.Create(p.log))
 	defer out.Close()
@@ -52,7 +54,7 @@ func start(ctx context.Context, l launch) *process {
 	began := time.Now()
 	testrig.NoError(p.cmd.Start())
 	p.pid = p.cmd.Process.Pid
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: trusting()}}
 	for !answers(ctx, client, l.health) {
 		if ctx.Err() != nil || time.Since(began) > time.Minute {
 			p.stop()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
@@ -15,17 +16,19 @@ import (
 //	whole-1024    one answer with 1,024 bytes of text
 //	burst-200     200 events, each sent at once
 //	paced-20      an event every 20 ms until the client disconnects
+//	timed-24-5000 24 events with the time of their sending, one every 5,000 ms
 //
-// The part after a second dash is ignored: it distinguishes models in a large table.
+// In the others the part after a second dash is ignored: it distinguishes models in a large table.
 type script struct {
-	kind string
-	n    int
+	kind  string
+	n     int
+	every time.Duration // of timed events
 }
 
 func parseScript(model string) (script, error) {
 	parts := strings.SplitN(model, "-", 3)
 	if len(parts) < 2 {
-		return script{}, fmt.Errorf("model %q is no script; write whole-BYTES, burst-EVENTS or paced-MILLISECONDS", model)
+		return script{}, fmt.Errorf("model %q is no script; write whole-BYTES, burst-EVENTS, paced-MILLISECONDS or timed-EVENTS-MILLISECONDS", model)
 	}
 	n, err := strconv.Atoi(parts[1])
 	if err != nil || n <= 0 {
@@ -33,7 +36,13 @@ func parseScript(model string) (script, error) {
 	}
 	switch parts[0] {
 	case "whole", "burst", "paced":
-		return script{parts[0], n}, nil
+		return script{kind: parts[0], n: n}, nil
+	case "timed":
+		if len(parts) == 3 {
+			if every, err := strconv.Atoi(parts[2]); err == nil && every > 0 {
+				return script{parts[0], n, time.Duration(every) * time.Millisecond}, nil
+			}
+		}
 	}
 	return script{}, fmt.Errorf("model %q: there is no script %q", model, parts[0])
 }

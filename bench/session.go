@@ -21,12 +21,12 @@ type session struct {
 	stop context.CancelFunc
 }
 
-// patience is how much longer than planned a job may take.
+// patience is how much longer than planned a job may take, and half of what was planned.
 const patience = 60 * time.Second
 
 func (b *bench) startLoad(j job) *session {
 	planned := time.Duration(j.Seconds*float64(time.Second)) * time.Duration(max(1, len(j.Stages)))
-	ctx, stop := context.WithTimeout(b.ctx, planned+patience)
+	ctx, stop := context.WithTimeout(b.ctx, planned+planned/2+patience)
 	s := &session{cmd: exec.CommandContext(ctx, b.self, "load"), stop: stop} //nolint:gosec // ourselves
 	s.cmd.SysProcAttr = withParent()
 	s.cmd.Stderr = os.Stderr

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
@@ -19,11 +21,20 @@ type setting struct {
 	models int  // a table of so many models in place of the scripts
 	store  *storage
 	env    []string
+	http   versions // the zero value is h1/h1
+}
+
+// tls returns the setting of the client port, and the URL scheme of upstreams.
+func (s *setting) tls(dir string) (client, upstream string) {
+	if s.http.client != "" && s.http.client != h1 {
+		client = fmt.Sprintf("tls: { cert: %q, key: %q }\n", filepath.Join(dir, certificateFile), filepath.Join(dir, keyFile))
+	}
+	return client, scheme(cmp.Or(s.http.up, h1))
 }
 
 // gatewayConfig is what a user would write: two providers, names for their models.
 // The names with alias- in front are served under another name upstream.
-func gatewayConfig(listen, admin, upstream string, s setting) []byte {
+func gatewayConfig(dir, listen, admin, upstream string, s setting) []byte {
 	var w bytes.Buffer
 	fmt.Fprintf(&w, "listen: %s\nadmin: { listen: %q }\n", listen, admin)
 	if s.quiet {
@@ -32,8 +43,10 @@ func gatewayConfig(listen, admin, upstream string, s setting) []byte {
 	if s.store != nil {
 		w.WriteString(s.store.config())
 	}
-	fmt.Fprintf(&w, "providers:\n  chat: { protocol: openai-chat, base_url: \"http://%s/v1\", api_key: k }\n", upstream)
-	fmt.Fprintf(&w, "  messages: { protocol: anthropic, base_url: \"http://%s\", api_key: k }\nmodels:\n", upstream)
+	client, scheme := s.tls(dir)
+	w.WriteString(client)
+	fmt.Fprintf(&w, "providers:\n  chat: { protocol: openai-chat, base_url: \"%s://%s/v1\", api_key: k }\n", scheme, upstream)
+	fmt.Fprintf(&w, "  messages: { protocol: anthropic, base_url: \"%s://%s\", api_key: k }\nmodels:\n", scheme, upstream)
 	for i := range s.models {
 		fmt.Fprintf(&w, "  %[1]s: { targets: [chat/%[1]s] }\n", tableModel(i))
 	}
@@ -57,13 +70,13 @@ func (b *bench) startGateway(ctx context.Context, upstream string, s setting) *p
 	listen, admin := addresses[0], addresses[1]
 	dir := testrig.Must(os.MkdirTemp(b.dir, "isogloss"))
 	conf := filepath.Join(dir, "isogloss.yaml")
-	testrig.NoError(os.WriteFile(conf, gatewayConfig(listen, admin, upstream, s), 0o600))
+	testrig.NoError(os.WriteFile(conf, gatewayConfig(b.dir, listen, admin, upstream, s), 0o600))
 	if s.store != nil && s.store.nats != "" {
 		b.startConsumer(ctx, dir, conf)
 	}
 	p := start(ctx, launch{
-		name: "isogloss", addr: listen, metrics: "http://" + admin + "/metrics",
-		health: "http://" + listen + "/health", dir: dir, args: []string{b.bin, "serve", "-c", conf}, env: s.env,
+		name: "isogloss", addr: listen, http: s.http.client, metrics: "http://" + admin + "/metrics",
+		health: scheme(cmp.Or(s.http.client, h1)) + "://" + listen + "/health", dir: dir, args: []string{b.bin, "serve", "-c", conf}, env: b.trust(s.env),
 	})
 	if s.store != nil {
 		var err error
@@ -78,26 +91,36 @@ func (b *bench) startGateway(ctx context.Context, upstream string, s setting) *p
 	return p
 }
 
+// trust adds to an environment that the certificate of the run is trusted.
+func (b *bench) trust(env []string) []string {
+	return append(slices.Clone(env), "SSL_CERT_FILE="+filepath.Join(b.dir, certificateFile))
+}
+
 func (b *bench) startUpstream(ctx context.Context, addr string) *process {
+	return b.startUpstreamWith(ctx, addr, h1)
+}
+
+func (b *bench) startUpstreamWith(ctx context.Context, addr, version string) *process {
+	at := endpoint{listen: addr, http: version, dir: b.dir}
 	if addr == "" {
-		addr = testrig.Must(testrig.Address())
+		at.listen = testrig.Must(testrig.Address())
 	}
 	return start(ctx, launch{
-		name: "upstream", addr: addr, health: "http://" + addr + "/health", dir: b.dir,
-		args: []string{b.self, "upstream", "--listen", addr},
+		name: "upstream", addr: at.listen, http: version, health: scheme(version) + "://" + at.listen + "/health", dir: b.dir,
+		args: append([]string{b.self, "upstream"}, at.args()...),
 	})
 }
 
 func (b *bench) startBare(ctx context.Context, upstream string) *process {
-	return b.startBareWith(ctx, upstream, nil)
+	return b.startBareWith(ctx, upstream, versions{h1, h1}, nil)
 }
 
-func (b *bench) startBareWith(ctx context.Context, upstream string, env []string) *process {
+func (b *bench) startBareWith(ctx context.Context, upstream string, v versions, env []string) *process {
 	addresses := testrig.Must(testrig.Addresses(2))
-	listen, metrics := addresses[0], addresses[1]
+	at, metrics := endpoint{listen: addresses[0], http: v.client, dir: b.dir}, addresses[1]
 	return start(ctx, launch{
-		name: "bare", addr: listen, metrics: "http://" + metrics, health: "http://" + listen + "/health", dir: b.dir,
-		args: []string{b.self, "bare", "--listen", listen, "--metrics", metrics, "--to", "http://" + upstream},
+		name: "bare", addr: at.listen, http: v.client, metrics: "http://" + metrics, health: scheme(v.client) + "://" + at.listen + "/health", dir: b.dir,
+		args: append([]string{b.self, "bare", "--metrics", metrics, "--to", scheme(v.up) + "://" + upstream, "--up", v.up}, at.args()...),
 		env:  env,
 	})
 }

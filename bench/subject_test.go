@@ -11,13 +11,14 @@ import (
 
 func TestParseScript(t *testing.T) {
 	for model, want := range map[string]script{
-		"whole-1024": {"whole", 1024}, "burst-200-a": {"burst", 200}, "paced-20": {"paced", 20}, tableModel(7): {"whole", 1024},
+		"whole-1024": {kind: "whole", n: 1024}, "burst-200-a": {kind: "burst", n: 200}, "paced-20": {kind: "paced", n: 20}, tableModel(7): {kind: "whole", n: 1024},
+		"timed-24-5000": {"timed", 24, 5 * time.Second},
 	} {
 		if got, err := parseScript(model); err != nil || got != want {
 			t.Errorf("%s: %v, %v", model, got, err)
 		}
 	}
-	for _, model := range []string{"", "whole", "whole-x", "burst-0", "other-1"} {
+	for _, model := range []string{"", "whole", "whole-x", "burst-0", "other-1", "timed-24", "timed-24-x"} {
 		if got, err := parseScript(model); err == nil {
 			t.Errorf("%q is %v", model, got)
 		}

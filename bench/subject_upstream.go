@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,26 +21,50 @@ import (
 
 // newUpstreamCommand plays the model's server.
 func newUpstreamCommand() *cobra.Command {
-	var listen string
+	var at endpoint
 	cmd := &cobra.Command{Use: "upstream", Hidden: true, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 		mux := http.NewServeMux()
 		mux.Handle("POST /v1/chat/completions", newPlayer(testrig.Chat, ""))
 		mux.Handle("POST /v1/messages", newPlayer(testrig.Messages, "-a"))
 		mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
-		return serve(cmd.Context(), listen, mux)
+		return serve(cmd.Context(), at, mux)
 	}}
-	cmd.Flags().StringVar(&listen, "listen", "", "address")
+	at.flags(cmd)
 	return cmd
 }
 
+// endpoint is where a process of the run serves.
+type endpoint struct {
+	listen string
+	http   string // the version
+	dir    string // has the certificate
+}
+
+func (e *endpoint) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&e.listen, "listen", "", "address")
+	cmd.Flags().StringVar(&e.http, "http", h1, "version of HTTP")
+	cmd.Flags().StringVar(&e.dir, "certificate", "", "folder")
+}
+
+// args are the flags of a process.
+func (e *endpoint) args() []string {
+	return []string{"--listen", e.listen, "--http", e.http, "--certificate", e.dir}
+}
+
 // serve serves until the context ends.
-func serve(ctx context.Context, addr string, h http.Handler) error {
-	s := &http.Server{Addr: addr, Handler: h, ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx }}
+func serve(ctx context.Context, at endpoint, h http.Handler) error {
+	s := &http.Server{Addr: at.listen, Handler: h, Protocols: protocols(at.http), ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return ctx }}
 	go func() {
 		<-ctx.Done()
 		_ = s.Close()
 	}()
-	if err := s.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+	listen := s.ListenAndServe
+	if at.http != h1 {
+		listen = func() error {
+			return s.ListenAndServeTLS(filepath.Join(at.dir, certificateFile), filepath.Join(at.dir, keyFile))
+		}
+	}
+	if err := listen(); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -103,6 +129,12 @@ func (p *player) stream(w http.ResponseWriter, r *http.Request, s script, usage 
 		p.pace(w, r, time.Duration(s.n)*time.Millisecond)
 		return
 	}
+	if s.kind == "timed" {
+		if p.timed(w, r, s) {
+			_, _ = io.WriteString(w, p.tail[usage])
+		}
+		return
+	}
 	for i := range s.n {
 		if _, err := io.WriteString(w, p.words[i%len(p.words)]); err != nil || out.Flush() != nil {
 			return
@@ -125,4 +157,39 @@ func (p *player) pace(w http.ResponseWriter, r *http.Request, every time.Duratio
 			return
 		}
 	}
+}
+
+// timed sends events with the time of their sending, and reports whether the client has got all. Streams that begin
+// together do not send together.
+func (p *player) timed(w http.ResponseWriter, r *http.Request, s script) bool {
+	out := http.NewResponseController(w)
+	before, after, _ := strings.Cut(p.words[0], word+"0 ")
+	next := time.NewTimer(rand.N(s.every)) //nolint:gosec // spreads the load
+	defer next.Stop()
+	for range s.n {
+		select {
+		case <-next.C:
+		case <-r.Context().Done():
+			return false
+		}
+		next.Reset(s.every)
+		if _, err := fmt.Fprintf(w, "%s%s%d %s", before, stamp, time.Now().UnixNano(), after); err != nil || out.Flush() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// stamp is in front of the time of an event.
+const stamp = word + "-t"
+
+// stampOf returns the time in an event.
+func stampOf(line []byte) (time.Time, bool) {
+	_, rest, ok := bytes.Cut(line, []byte(stamp))
+	if !ok {
+		return time.Time{}, false
+	}
+	digits, _, _ := bytes.Cut(rest, []byte(" "))
+	n, err := strconv.ParseInt(string(digits), 10, 64)
+	return time.Unix(0, n), err == nil
 }

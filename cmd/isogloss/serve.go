@@ -31,9 +31,9 @@ func runServe(ctx context.Context, o app.Options, pidFile string) error {
 	if err := disableCoreDumps(); err != nil {
 		return err
 	}
-	heap.Tune()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	heap.Tune(ctx)
 	process, err := handover.New(handover.Options{PIDFile: pidFile, Restarts: hangups(cancel)})
 	switch {
 	case err == nil:

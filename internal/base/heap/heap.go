@@ -2,6 +2,7 @@
 package heap
 
 import (
+	"context"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -27,10 +28,12 @@ type tuner struct {
 }
 
 // Tune makes collections start at 64 MiB, or an eighth of the memory limit if that is less. When half of
-// this is live, the default of the runtime holds. The environment variable GOGC takes precedence.
-func Tune() {
+// this is live, the default of the runtime holds. It also collects when the process has become quiet, until the
+// context ends. The environment variable GOGC takes precedence.
+func Tune(ctx context.Context) {
 	if os.Getenv("GOGC") == "" {
 		start()
+		go collectQuiet(ctx)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/test/plot"
 )
 
 var update = flag.Bool("update", false, "write the plots and the tables of docs/scale.md")
@@ -139,11 +141,11 @@ func TestSimulation(t *testing.T) {
 		{"100 ms, as long as there is any", fleet{slice: 100 * time.Millisecond, skew: 1}},
 		{"100 ms, an eighth (as here)", fleet{slice: 100 * time.Millisecond, rule: true, skew: 1}},
 	}
-	limits := plot{title: "Refused too early, by nodes and size of slices", xLabel: "nodes", yLabel: "% of the limit", logX: true}
+	limits := plot.Plot{Title: "Refused too early, by nodes and size of slices", XLabel: "nodes", YLabel: "% of the limit", LogX: true}
 	var table bytes.Buffer
 	table.WriteString("| nodes | calls a request: 10 ms | 100 ms | 1 s | refused too early: 100 ms, an eighth | 100 ms, any | 1 s, any | admitted too much | counted alone, summed every second |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, l := range lines {
-		limits.lines = append(limits.lines, line{name: l.name})
+		limits.Lines = append(limits.Lines, plot.Line{Name: l.name})
 	}
 	for _, n := range simNodes {
 		var got []outcome
@@ -151,7 +153,7 @@ func TestSimulation(t *testing.T) {
 			l.fleet.nodes = n
 			o := l.fleet.run(simTime, simRoom)
 			got = append(got, o)
-			limits.lines[i].points = append(limits.lines[i].points, point{float64(n), o.early * 100})
+			limits.Lines[i].Points = append(limits.Lines[i].Points, plot.Point{X: float64(n), Y: o.early * 100})
 			if o.over > 0 {
 				t.Errorf("%d nodes, %s: %.4f above the limit", n, l.name, o.over)
 			}
@@ -172,7 +174,7 @@ func TestSimulation(t *testing.T) {
 // TestShareSimulation checks that shares lose nothing of an even load while Redis is lost, and of a
 // skewed one only what the busiest nodes have above their share.
 func TestShareSimulation(t *testing.T) {
-	p := plot{title: "What can be used while Redis is lost", xLabel: "nodes", yLabel: "% of the limit", logX: true}
+	p := plot.Plot{Title: "What can be used while Redis is lost", XLabel: "nodes", YLabel: "% of the limit", LogX: true}
 	skews := []struct {
 		name string
 		skew float64
@@ -181,7 +183,7 @@ func TestShareSimulation(t *testing.T) {
 	table.WriteString("| nodes |")
 	for _, s := range skews {
 		table.WriteString(" " + s.name + " |")
-		p.lines = append(p.lines, line{name: s.name})
+		p.Lines = append(p.Lines, plot.Line{Name: s.name})
 	}
 	table.WriteString(" a node cut off alone adds |\n|---|---|---|---|---|---|\n")
 	for _, n := range simNodes {
@@ -189,7 +191,7 @@ func TestShareSimulation(t *testing.T) {
 		for i, s := range skews {
 			part := usable(n, s.skew)
 			fmt.Fprintf(&table, " %.0f %% |", part*100)
-			p.lines[i].points = append(p.lines[i].points, point{float64(n), part * 100})
+			p.Lines[i].Points = append(p.Lines[i].Points, plot.Point{X: float64(n), Y: part * 100})
 			if part > 1+1e-9 || s.skew == 0 && part < 1-1e-9 {
 				t.Errorf("%d nodes, %s: %.3f of the limit", n, s.name, part)
 			}
@@ -203,16 +205,16 @@ func TestShareSimulation(t *testing.T) {
 const docs = "../../../docs"
 
 // picture writes a picture, or sees that it is the one that is there.
-func picture(t *testing.T, name string, p plot) {
+func picture(t *testing.T, name string, p plot.Plot) {
 	t.Helper()
 	path := filepath.Join(docs, name)
 	if *update {
-		if err := os.WriteFile(path, p.svg(), 0o644); err != nil {
+		if err := os.WriteFile(path, p.SVG(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, p.svg()) {
+	if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, p.SVG()) {
 		t.Errorf("%s is not what the simulation gives (%v); run go test ./internal/money/quota -run Simulation -update", name, err)
 	}
 }

@@ -2,6 +2,7 @@ package testrig
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -27,6 +28,7 @@ type Gateway struct {
 	Data   string // folder for the state that survives a restart
 	Config string // the configuration file
 	Env    []string
+	TLS    *tls.Config   // of requests to the data port; nil for one without TLS
 	Before string        // shell commands that the process runs before the binary, such as "ulimit -n 400"
 	Ended  chan struct{} // closed when the process that Launch started last has ended
 
@@ -75,7 +77,8 @@ func StartGateway(ctx context.Context, bin, config string, env ...string) (*Gate
 
 // Header returns the first lines of every configuration: where the gateway listens.
 func (g *Gateway) Header() string {
-	return fmt.Sprintf("listen: %s\nadmin: { listen: %s }\n", strings.TrimPrefix(g.URL, "http://"), strings.TrimPrefix(g.Admin, "http://"))
+	_, listen, _ := strings.Cut(g.URL, "://")
+	return fmt.Sprintf("listen: %s\nadmin: { listen: %s }\n", listen, strings.TrimPrefix(g.Admin, "http://"))
 }
 
 // Configure writes the configuration file: the header and the given text.
@@ -139,7 +142,7 @@ func (g *Gateway) healthy(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	resp, err := (&http.Transport{DisableKeepAlives: true, TLSClientConfig: g.TLS}).RoundTrip(req)
 	if err != nil {
 		return false
 	}

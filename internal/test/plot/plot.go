@@ -1,4 +1,5 @@
-package quota
+// Package plot draws the plots of the documentation.
+package plot
 
 import (
 	"bytes"
@@ -7,19 +8,22 @@ import (
 	"math"
 )
 
-// plot draws lines over x, in the style of docs/performance.
-type plot struct {
-	title, xLabel, yLabel string
-	logX                  bool
-	lines                 []line
+// Plot draws lines over x.
+type Plot struct {
+	Title, XLabel, YLabel string
+	LogX                  bool
+	Ticks                 []float64 // on the axis of x; nil: the points of the first line, which are marked then
+	Lines                 []Line
 }
 
-type line struct {
-	name   string
-	points []point
+// Line is a line with its name.
+type Line struct {
+	Name   string
+	Points []Point
 }
 
-type point struct{ x, y float64 }
+// Point is a point of a line.
+type Point struct{ X, Y float64 }
 
 const (
 	plotWidth, plotHeight                   = 820, 400
@@ -46,54 +50,74 @@ const plotStyle = `
     }
 `
 
-func (p plot) svg() []byte {
+// SVG returns the plot.
+func (p Plot) SVG() []byte {
 	var w bytes.Buffer
-	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="%s">`+"\n", plotWidth, plotHeight, html.EscapeString(p.title))
+	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="%s">`+"\n", plotWidth, plotHeight, html.EscapeString(p.Title))
 	fmt.Fprintf(&w, "  <style>%s  </style>\n  <rect class=\"back\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n", plotStyle, plotWidth, plotHeight)
-	label(&w, "title", 16, 28, "start", p.title)
+	label(&w, "title", 16, 28, "start", p.Title)
 	x, y, top := p.scales()
 	for i := range 6 {
 		v := top * float64(i) / 5
 		rule(&w, "grid", plotLeft, y(v), plotWidth-plotRight, y(v))
 		label(&w, "soft", plotLeft-8, y(v)+4, "end", fmt.Sprintf("%.4g", v))
 	}
-	for _, q := range p.lines[0].points {
-		rule(&w, "grid", x(q.x), plotTop, x(q.x), plotHeight-plotBelow)
-		label(&w, "soft", x(q.x), plotHeight-plotBelow+18, "middle", fmt.Sprintf("%.4g", q.x))
+	for _, at := range p.ticks() {
+		rule(&w, "grid", x(at), plotTop, x(at), plotHeight-plotBelow)
+		label(&w, "soft", x(at), plotHeight-plotBelow+18, "middle", fmt.Sprintf("%.5g", at))
 	}
 	rule(&w, "axis", plotLeft, plotHeight-plotBelow, plotWidth-plotRight, plotHeight-plotBelow)
 	rule(&w, "axis", plotLeft, plotTop, plotLeft, plotHeight-plotBelow)
-	label(&w, "soft", (plotLeft+plotWidth-plotRight)/2, plotHeight-14, "middle", p.xLabel)
-	fmt.Fprintf(&w, `  <text class="soft" transform="translate(20 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n", (plotTop+plotHeight-plotBelow)/2, html.EscapeString(p.yLabel))
-	for i, l := range p.lines {
+	label(&w, "soft", (plotLeft+plotWidth-plotRight)/2, plotHeight-14, "middle", p.XLabel)
+	fmt.Fprintf(&w, `  <text class="soft" transform="translate(20 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n", (plotTop+plotHeight-plotBelow)/2, html.EscapeString(p.YLabel))
+	for i, l := range p.Lines {
 		fmt.Fprintf(&w, `  <polyline class="c%d line" points="`, i%4)
-		for _, q := range l.points {
-			fmt.Fprintf(&w, "%.1f,%.1f ", x(q.x), y(q.y))
+		for _, q := range l.Points {
+			fmt.Fprintf(&w, "%.1f,%.1f ", x(q.X), y(q.Y))
 		}
 		w.WriteString("\"/>\n")
-		for _, q := range l.points {
-			mark(&w, i, x(q.x), y(q.y))
+		for _, q := range l.Points[:p.marks(l)] {
+			mark(&w, i, x(q.X), y(q.Y))
 		}
 		at := float64(plotTop + 10 + 22*i)
 		mark(&w, i, plotWidth-plotRight+22, at)
-		label(&w, "", plotWidth-plotRight+34, at+4, "start", l.name)
+		label(&w, "", plotWidth-plotRight+34, at+4, "start", l.Name)
 	}
 	w.WriteString("</svg>\n")
 	return w.Bytes()
 }
 
+// ticks returns the labelled values of x.
+func (p Plot) ticks() []float64 {
+	all := p.Ticks
+	if all == nil {
+		for _, q := range p.Lines[0].Points {
+			all = append(all, q.X)
+		}
+	}
+	return all
+}
+
+// marks returns how many points of a line are marked.
+func (p Plot) marks(l Line) int {
+	if p.Ticks != nil {
+		return 0
+	}
+	return len(l.Points)
+}
+
 // scales returns functions that map values to coordinates; top is the end of the axis.
-func (p plot) scales() (x, y func(float64) float64, top float64) {
+func (p Plot) scales() (x, y func(float64) float64, top float64) {
 	low, high := math.Inf(1), math.Inf(-1)
-	for _, l := range p.lines {
-		for _, q := range l.points {
-			low, high, top = min(low, q.x), max(high, q.x), max(top, q.y)
+	for _, l := range p.Lines {
+		for _, q := range l.Points {
+			low, high, top = min(low, q.X), max(high, q.X), max(top, q.Y)
 		}
 	}
 	step := math.Pow(10, math.Floor(math.Log10(max(top, 1e-3))))
 	top = math.Ceil(math.Round(top/step*1e6)/1e6) * step
 	of := func(v float64) float64 { return v }
-	if p.logX {
+	if p.LogX {
 		of = math.Log10
 	}
 	x = func(v float64) float64 {
