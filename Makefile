@@ -21,7 +21,7 @@ MUTANTS ?= 200
 
 SCALE ?= 2m
 SCALE_TOOLS ?= $(HOME)/.cache/isogloss-scale
-.PHONY: tools alone recipes growth-short e2e-short coverage claims mutants help build dev check-fast testing-times console console-pictures recording e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-plain test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: tools alone recipes growth-short e2e-short coverage claims mutants help build dev check-fast testing-times console console-pictures recording e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-plain test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench streams flames bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 .DEFAULT_GOAL := build
 
@@ -254,6 +254,14 @@ bench: build ## CPU, memory and latency compared with others; writes docs/perfor
 	./bench/setup.sh
 	go build -o bin/bench ./bench
 	bin/bench --page docs $(PEERS)
+
+streams: build ## STREAMS open streams (15,000) over HTTP (h2/h2) for eight minutes, with keys, SQLite, a reload and a restart; writes docs/performance/streams-*
+	go build -o bin/bench ./bench
+	bin/bench --streams $(or $(STREAMS),15000) --http $(or $(HTTP),h2/h2) --page docs
+
+flames: build ## where the CPU time of a request and a stream goes, by perf: flame graphs in docs/performance
+	go build -o bin/bench ./bench
+	bin/bench --flames docs/performance
 
 bench-quick: build ## the ratios only, checked against bench/limits.go
 	go build -o bin/bench ./bench

@@ -70,7 +70,7 @@ func (b *bench) streamsGateway(v versions, up string, open int, names []string) 
 // streams makes the run.
 func (b *bench) streams(v versions, open int, length time.Duration) *streamsRun {
 	r := &streamsRun{When: b.report.When, Commit: b.report.Commit, Machine: b.report.Machine, HTTP: v.String(), Streams: open, Minutes: length.Minutes(),
-		Command: fmt.Sprintf("bin/bench --streams %d --http %s --minutes %g", open, v, length.Minutes())}
+		Command: fmt.Sprintf("make streams STREAMS=%d HTTP=%s", open, v)}
 	up := b.startUpstreamWith(b.ctx, "", v.up)
 	defer up.stop()
 	lives := []life{newLife(length), newLife(length / 4)}
