@@ -24,6 +24,7 @@ var unguarded = map[string]string{
 	"internal/app/app.go Run":                                 "reads the configuration's file",
 	"internal/app/life.go begin":                              "net/http recovers in its handlers",
 	"internal/app/stage.go Stage":                             "net/http recovers in its handlers",
+	"internal/base/heap/heap.go Tune":                         "runs the garbage collector",
 	"internal/request/cache/once.go NewOnce":                  "renews claims; reads no reply but its error",
 	"internal/request/cache/redis.go NewRedis":                "writes entries; reads no reply but its error",
 	"internal/targets/cloud/credential.go wakeLocked":         "starts a fetch, which is below crash.Try",

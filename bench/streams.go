@@ -102,7 +102,7 @@ func (b *bench) streams(v versions, open int, length time.Duration) *streamsRun 
 
 // newLife returns the life of streams with events for a time.
 func newLife(lasts time.Duration) life {
-	l := life{Events: max(1, int(lasts/streamEvery)), Lasts: lasts.Seconds()}
+	l := life{Events: max(1, int(lasts/streamEvery))}
 	l.Body = newJob("", testrig.Chat, l.model(), 2048, true).Body
 	return l
 }
