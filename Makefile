@@ -160,7 +160,7 @@ growth-short: ## the same with one codec for each kind of text
 	go test -short -count=1 -vet=off -tags growth -timeout 30m -run 'TestWorkGrowsLinearly|TestMemoryOfTranslation' ./protocol/all
 
 claims: ## whether the tests of each promise fail when the promise is false; ONLY='^cut/' plays some
-	go run ./claims -only '$(ONLY)'
+	go run ./claims -timeout 30m -only '$(ONLY)'
 
 mutants: stores ## draws MUTANTS changes of the code with SEED and reports which of them the tests catch; ONLY='^internal/money/quota/' draws from some
 	go run ./claims -timeout 30m -mutants $(MUTANTS) -seed $(SEED) -only '$(ONLY)'
