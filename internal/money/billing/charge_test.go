@@ -45,6 +45,19 @@ func TestEstimatedCharge(t *testing.T) {
 	}
 }
 
+// TestTimesOfARow checks that a row has the wait for its first attempt, the first byte of the last one and the first token of any.
+func TestTimesOfARow(t *testing.T) {
+	began := time.Unix(100, 0)
+	row := usage.Row{Began: began, Attempts: []usage.Attempt{
+		{Began: began.Add(5 * time.Second), Times: usage.Times{FirstByte: time.Second, FirstToken: 2 * time.Second}},
+		{Began: began.Add(3 * time.Second), Times: usage.Times{FirstByte: time.Second}},
+	}}
+	setTimes(&row, began.Add(5*time.Second))
+	if row.Queue != 3*time.Second || row.FirstByte != 6*time.Second || row.FirstToken != 7*time.Second {
+		t.Errorf("%v, %v, %v", row.Queue, row.FirstByte, row.FirstToken)
+	}
+}
+
 // TestClientDoesNotPayForOtherAttempts checks that the row has failed and lost attempts
 // and that the client does not pay for them.
 func TestClientDoesNotPayForOtherAttempts(t *testing.T) {

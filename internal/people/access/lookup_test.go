@@ -378,6 +378,18 @@ func BenchmarkDirectory(b *testing.B) {
 	})
 }
 
+// TestUnusedKeysAreEvictedFirst checks that a key that was not used since the last search goes, and keys that were stay.
+func TestUnusedKeysAreEvictedFirst(t *testing.T) {
+	tab := newTable(100)
+	for _, id := range []string{"used", "unused", "used too"} {
+		tab.put(newEntry(Record{ID: id})).recentlyUsed.Store(id != "unused")
+	}
+	tab.evict()
+	if n := tab.size.Load(); n != 2 || tab.find("unused") != nil || tab.find("used") == nil || tab.find("used too") == nil {
+		t.Errorf("%d keys are left", n)
+	}
+}
+
 // TestLargeKeys checks that keys with long lists are evicted by their size.
 func TestLargeKeys(t *testing.T) {
 	tab, long := newTable(100_000), []string{strings.Repeat("x", 64<<10)}
