@@ -7,12 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
-	"github.com/isogloss-gateway/isogloss/internal/ledger/store/detail"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
 
@@ -78,37 +78,13 @@ type Row struct {
 	Position int64
 }
 
-// record is a row of the table as JSON.
-type record struct {
-	Began      int64            `json:"began"`
-	ID         string           `json:"id"`
-	Took       int64            `json:"took"`
-	Input      int64            `json:"input"`
-	CacheRead  int64            `json:"cache_read"`
-	CacheWrite int64            `json:"cache_write"`
-	Output     int64            `json:"output"`
-	Reasoning  int64            `json:"reasoning"`
-	Cost       *usage.Money     `json:"cost"`
-	Status     int              `json:"status"`
-	Stream     int              `json:"stream"`
-	Estimated  int              `json:"estimated"`
-	Node       string           `json:"node"`
-	Key        string           `json:"key_id"`
-	Person     string           `json:"person"`
-	Team       string           `json:"team"`
-	Org        string           `json:"org"`
-	Endpoint   string           `json:"endpoint"`
-	Dialect    string           `json:"dialect"`
-	Model      string           `json:"model"`
-	Target     string           `json:"target"`
-	Outcome    string           `json:"outcome"`
-	Fidelity   string           `json:"fidelity"`
+// extra has the columns that only this table has.
+type extra struct {
 	FirstToken int64            `json:"first_token"`
 	User       string           `json:"end_user"`
 	Names      []string         `json:"tag_names"`
 	Values     []string         `json:"tag_values"`
 	Units      map[string]int64 `json:"units,omitzero"` // amounts of the units without a column, by key
-	Detail     string           `json:"detail"`
 	Log        string           `json:"log"`
 	Partition  int              `json:"partition"`
 	Position   int64            `json:"position"`
@@ -133,27 +109,42 @@ const insertQuery = "INSERT INTO requests FORMAT JSONEachRow"
 func encode(partition int, rows []Row) (data []byte, err error) {
 	for i := range rows {
 		r := store.BoundRow(rows[i].Row)
-		one := record{Began: nanos(r.Began), ID: r.ID, Took: int64(r.Took), Input: r.Usage.Input, CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite, Output: r.Usage.Output,
-			Reasoning: r.Usage.Reasoning, Cost: r.Cost, Status: r.Status, Stream: number(r.Stream), Estimated: number(r.Estimated), Node: r.Node, Key: r.Key, Person: r.Person,
-			Team: r.Team, Org: r.Org, Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Target: r.Target, Outcome: string(r.Outcome), Fidelity: r.Fidelity,
-			FirstToken: int64(r.FirstToken), User: r.User, Units: usage.MapOf(r.Usage.Other, usage.Key), Detail: detail.Encode(&r), Log: rows[i].Log, Partition: partition, Position: rows[i].Position}
+		more := extra{FirstToken: int64(r.FirstToken), User: r.User, Units: usage.MapOf(r.Usage.Other, usage.Key), Log: rows[i].Log, Partition: partition, Position: rows[i].Position}
 		for _, tag := range r.Tags {
-			one.Names, one.Values = append(one.Names, tag.Key), append(one.Values, tag.Value)
+			more.Names, more.Values = append(more.Names, tag.Key), append(more.Values, tag.Value)
 		}
-		line, err := json.Marshal(&one, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
+		line, err := json.Marshal(&more, jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 		if err != nil {
 			return nil, err
 		}
-		data = append(append(data, line...), '\n')
+		data = append(data, '{')
+		for n, value := range store.RowValues(&r) {
+			data = append(appendValue(append(append(append(data, '"'), columnNames[n]...), `":`...), value), ',')
+		}
+		data = append(append(data, line[1:]...), '\n')
 	}
 	return data, nil
 }
 
-func number(b bool) int {
-	if b {
-		return 1
+// columnNames are the names of store.RowValues.
+var columnNames = strings.FieldsFunc(store.RowColumns, func(c rune) bool { return unicode.IsSpace(c) || c == ',' })
+
+// appendValue appends a value of store.RowValues as JSON.
+func appendValue(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case string:
+		b, _ = jsontext.AppendQuote(b, v) // what is no UTF-8 is replaced
+	case int64:
+		b = strconv.AppendInt(b, v, 10)
+	case bool:
+		if v {
+			return append(b, '1')
+		}
+		return append(b, '0')
+	default:
+		b = append(b, "null"...)
 	}
-	return 0
+	return b
 }
 
 func nanos(t time.Time) int64 {

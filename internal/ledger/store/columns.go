@@ -9,13 +9,13 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
 
-// RowColumns are the columns of a row, of which SQLite, PostgreSQL and ClickHouse have the same. rowValues has their
+// RowColumns are the columns of a row, of which SQLite, PostgreSQL and ClickHouse have the same. RowValues has their
 // values and ScanRow their fields, in this order. The column detail has all other fields.
 const RowColumns = `id, began, took, input, cache_read, cache_write, output, reasoning, cost, status, stream, estimated,
 	node, key_id, person, team, org, endpoint, dialect, model, target, outcome, fidelity, detail`
 
-// rowValues returns the values of the columns: texts, integers, booleans, and nil for an unknown cost.
-func rowValues(r *usage.Row) []any {
+// RowValues returns the values of the columns: string, int64, bool, and nil for an unknown cost.
+func RowValues(r *usage.Row) []any {
 	u := &r.Usage
 	return []any{r.ID, nanos(r.Began), int64(r.Took), u.Input, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning, moneyArg(r.Cost), int64(r.Status), r.Stream, r.Estimated,
 		r.Node, r.Key, r.Person, r.Team, r.Org, r.Endpoint, r.Dialect, r.Model, r.Target, string(r.Outcome), r.Fidelity, detail.Encode(r)}

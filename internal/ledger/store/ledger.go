@@ -44,8 +44,8 @@ const (
 	lostLogs = 30 * 24 * time.Hour
 )
 
-// Finish records that a log is complete, and deletes what is known of logs that were complete long
-// ago.
+// Finish records that a log is complete. It also deletes the positions and totals of logs that
+// were complete long ago.
 func (s *Store) Finish(ctx context.Context, log string) error {
 	now := time.Now()
 	const old = ` WHERE log IN (SELECT log FROM logs WHERE finished > 0 AND finished < $1 OR seen < $2)`
@@ -105,7 +105,7 @@ func appendRows(ctx context.Context, c db.Conn, log string, rows []usage.Row) er
 func insertRows(ctx context.Context, c db.Conn, rows []usage.Row, inserted func(id string)) error {
 	in := db.Insert{Head: `INSERT INTO requests (` + RowColumns + `) `, Tail: ` ON CONFLICT (began, id) DO NOTHING`, Inserted: inserted}
 	for i := range rows {
-		in.Rows = append(in.Rows, rowValues(&rows[i]))
+		in.Rows = append(in.Rows, RowValues(&rows[i]))
 	}
 	return in.Run(ctx, c)
 }
