@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,19 @@ type Subject struct {
 	Key      string
 	Digest   string   // hexadecimal, of API keys that have no id
 	Requests []string // request ids that the client sent
+}
+
+// RequestIDs returns the ids by which a client may know its request: those of its own headers, and its trace.
+func RequestIDs(h http.Header) (ids []string) {
+	for _, name := range []string{"X-Request-Id", "X-Client-Request-Id"} {
+		if v := h.Get(name); v != "" {
+			ids = append(ids, v)
+		}
+	}
+	if parts := strings.Split(h.Get("Traceparent"), "-"); len(parts) == 4 {
+		ids = append(ids, parts[1])
+	}
+	return ids
 }
 
 // matches reports whether the filter selects an exchange. An empty filter selects none.

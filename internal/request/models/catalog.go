@@ -1,6 +1,7 @@
 // Package models lists the models that clients can name. It expands patterns from the
 // providers' own lists, adds what is known of each model, and finds the names that a
-// mistyped one may stand for.
+// mistyped one may stand for. It also serves the endpoints that need no upstream, which
+// mostly are about models.
 package models
 
 import (
@@ -31,8 +32,8 @@ const (
 	maxLists    = 256              // in the cache
 )
 
-// Catalog caches the model lists of providers. It fetches a list when somebody asks for
-// it, in the background once it has one.
+// Catalog caches the model lists of providers. It fetches a list at its first use, and renews
+// it in the background.
 type Catalog struct {
 	transport http.RoundTripper
 	dialects  map[protocol.Name]*protocol.Dialect

@@ -89,8 +89,7 @@ func servable(c *exchange.Call, upstream *protocol.Dialect) bool {
 	return c.Operation == protocol.Generate || upstream == c.Dialect || translate.Operation(c, upstream)
 }
 
-// order sorts the candidates into the order in which they are tried and removes those
-// that must not be tried.
+// order sorts the candidates for the attempts, and removes those that must not be tried.
 func (q *request) order() {
 	var buf [8]*route.Target
 	targets := buf[:0]

@@ -20,6 +20,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync/atomic"
@@ -133,8 +134,8 @@ func (r *Relay) Close() {
 	r.client.Close()
 }
 
-// ServeHTTP serves requests to models. Forwarded paths and endpoints without an upstream
-// are in forward.go and surface.go. Its stack frame is kept small, because open streams
+// ServeHTTP serves requests to models. Forwarded paths are in forward.go, and endpoints without an upstream in
+// models.Surface. Its stack frame is kept small, because open streams
 // wait in it.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if q := r.locate(r.state.Load(), w, req); q != nil {
@@ -177,7 +178,22 @@ func (r *Relay) serveRest(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	exchange.NewClientWriter(w).DiscardBody()
-	r.serveSurface(s, w, req)
+	surface := models.Surface{View: s.Models, Dialects: r.dialects, Keys: s.Keys, BasePath: s.BasePath, Draining: r.draining.Load()}
+	if _, _, err := r.dialects.Locate(req); err != nil || !surface.Serve(w, req) {
+		r.serveUnknown(s, w, req, err)
+	}
+}
+
+// unknown is the route of the paths that have no endpoint.
+var unknown = protocol.Route{Name: "unknown"}
+
+// serveUnknown rejects and records a request to a path that has no endpoint. err is nil
+// if no dialect knows the path.
+func (r *Relay) serveUnknown(s *State, w http.ResponseWriter, req *http.Request, err *llm.Error) {
+	dialect, likely := r.dialects.Unknown(req)
+	q := r.newRequest(s, ingress.Endpoint{Dialect: dialect, Location: protocol.Location{Route: &unknown, URLPath: req.URL.EscapedPath()}}, w, req)
+	defer q.record()
+	q.sendError(cmp.Or(q.identify(), err, likely))
 }
 
 // request is one client request on its way through the steps. The Delivery holds the

@@ -100,8 +100,8 @@ func (q *request) reach(c *candidate) *llm.Error {
 	return q.checkStream()
 }
 
-// reachWhole makes another attempt at a target that refuses a stream for which the client has
-// not asked.
+// reachWhole makes another attempt, without streaming, at a target that refuses to stream. The
+// client has not asked for a stream.
 func (q *request) reachWhole(c *candidate, err *llm.Error) *llm.Error {
 	q.whole = true
 	q.report(q.attempt, err)

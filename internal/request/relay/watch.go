@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/edge/agents"
 	"github.com/isogloss-gateway/isogloss/internal/request/capture"
@@ -24,9 +23,6 @@ type Watcher interface {
 // Watch sets the watcher. Call it before serving.
 func (r *Relay) Watch(w Watcher) { r.watcher = w }
 
-// requestNames are the headers in which a client may send its own request id.
-var requestNames = []string{"X-Request-Id", "X-Client-Request-Id"}
-
 // follow starts recording an exchange if it is selected. Only operations that every
 // dialect has can become a conformance case.
 func (q *request) follow(w Watcher) {
@@ -34,17 +30,9 @@ func (q *request) follow(w Watcher) {
 		return
 	}
 	h := q.Call.Client.Header
-	s := capture.Subject{Model: q.Call.Body.Model, Key: q.caller.Key}
+	s := capture.Subject{Model: q.Call.Body.Model, Key: q.caller.Key, Requests: capture.RequestIDs(h)}
 	if s.Key == "" {
 		s.Digest = fmt.Sprintf("%x", q.caller.ID)
-	}
-	for _, name := range requestNames {
-		if v := h.Get(name); v != "" {
-			s.Requests = append(s.Requests, v)
-		}
-	}
-	if parts := strings.Split(h.Get("Traceparent"), "-"); len(parts) == 4 {
-		s.Requests = append(s.Requests, parts[1])
 	}
 	if q.tape = w.Record(s); q.tape == nil {
 		return
