@@ -53,7 +53,11 @@ type servers struct {
 // shutdown cause to requests that exceed the drain time.
 func listen(ctx context.Context, p Process, o *operations) (*servers, error) {
 	s := &servers{}
-	if err := errors.Join(s.listenData(ctx, p, o), s.listenAdmin(ctx, p, o), s.listenMetrics(ctx, p, o)); err != nil {
+	// listenData is first: it sets the URL of the client port, which the admin API shows.
+	err := s.listenData(ctx, p, o)
+	err = errors.Join(err, s.listenAdmin(ctx, p, o))
+	err = errors.Join(err, s.listenMetrics(ctx, p, o))
+	if err != nil {
 		for _, opened := range s.each() {
 			_ = opened.listener.Close() // unused so far
 		}

@@ -3,6 +3,7 @@ package spool
 import (
 	"cmp"
 	"context"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -159,47 +160,56 @@ func (a *adopter) sendAfter(ctx context.Context, o *orphan, at position, acked i
 		b = usage.Batch{Log: o.name, After: b.To, To: b.To}
 		return true
 	}
-	if total := o.rows + int64(len(o.lost)); acked >= total {
-		flush() // nothing to send, only to compare
-		return have, ok
+	add := func(row usage.Row, place int64) bool {
+		if place <= acked {
+			return true
+		}
+		b.Rows, b.Positions, b.To = append(b.Rows, row), append(b.Positions, place), place
+		return len(b.Rows) < batchRows || flush()
 	}
-	n := int64(0) // number of a row from a release that did not write numbers
-	for _, id := range o.segs {
-		if id < at.seg {
-			continue
-		}
-		f, _ := o.read(id)
-		if id == at.seg {
-			f.skip(int(min(max(at.off, 0), int64(len(f.rest)))))
-		}
-		at = position{seg: id, off: f.off}
-		for body, end, more := f.next(); more; body, end, more = f.next() {
-			at.off = end
-			row, isRow := endedRow(body)
-			if !isRow {
-				continue
+	if acked < o.rows+int64(len(o.lost)) {
+		for row, end := range o.endedRows(at) {
+			at = end
+			if !add(row.Row, row.position) {
+				return have, ok
 			}
-			n++
-			if row.position = cmp.Or(row.position, n); row.position <= acked {
-				continue
-			}
-			b.Rows, b.Positions, b.To = append(b.Rows, row.Row), append(b.Positions, row.position), row.position
-			if len(b.Rows) >= batchRows && !flush() {
+		}
+		b.To = max(b.To, o.rows) // rows that cannot be read are skipped
+		for i, row := range o.lost {
+			if !add(row, o.rows+int64(i)+1) {
 				return have, ok
 			}
 		}
 	}
-	b.To = max(b.To, o.rows) // rows that cannot be read are skipped
-	for i, row := range o.lost {
-		if place := o.rows + int64(i) + 1; place > acked {
-			b.Rows, b.Positions, b.To = append(b.Rows, row), append(b.Positions, place), place
-		}
-		if len(b.Rows) >= batchRows && !flush() {
-			return have, ok
+	flush() // without rows it compares what the sink has
+	return have, ok
+}
+
+// endedRows yields the rows of ended requests behind a position in the files, each with the position of its end.
+func (o *orphan) endedRows(at position) iter.Seq2[ended, position] {
+	return func(yield func(ended, position) bool) {
+		n := int64(0) // number of a row from a release that did not write numbers
+		for _, id := range o.segs {
+			if id < at.seg {
+				continue
+			}
+			f, _ := o.read(id)
+			if id == at.seg {
+				f.skip(int(min(max(at.off, 0), int64(len(f.rest)))))
+			}
+			for body, end, more := f.next(); more; body, end, more = f.next() {
+				row, isRow := endedRow(body)
+				if !isRow {
+					continue
+				}
+				n++
+				row.position = cmp.Or(row.position, n)
+				if !yield(row, position{seg: id, off: end}) {
+					return
+				}
+			}
 		}
 	}
-	flush()
-	return have, ok
 }
 
 func endedRow(body []byte) (ended, bool) {

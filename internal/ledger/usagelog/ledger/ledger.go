@@ -63,44 +63,13 @@ type Member struct {
 func (l Ledger) Claim(ctx context.Context, m Member) (held, spare []int, err error) {
 	err = l.Store.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		now := time.Now()
-		held, spare = nil, nil
-		for _, s := range []struct {
-			query string
-			args  []any
-		}{
-			{`INSERT INTO usage_consumers (source, id, seen) VALUES ($1, $2, $3) ON CONFLICT (source, id) DO UPDATE SET seen = excluded.seen`, []any{m.Source, m.ID, now.UnixNano()}},
-			{`DELETE FROM usage_consumers WHERE source = $1 AND seen < $2`, []any{m.Source, now.Add(-m.Lease).UnixNano()}},
-			{`UPDATE usage_offsets SET until = $3 WHERE source = $1 AND holder = $2`, []any{m.Source, m.ID, now.Add(m.Lease).UnixNano()}},
-		} {
-			if err := c.Exec(ctx, s.query, s.args...); err != nil {
-				return err
-			}
-		}
-		in := db.Insert{Head: `INSERT INTO usage_offsets (source, partition, next, block, holder, until) `, Tail: ` ON CONFLICT (source, partition) DO NOTHING`}
-		for p := range m.Partitions {
-			in.Rows = append(in.Rows, []any{m.Source, int64(p), int64(0), int64(0), "", int64(0)})
-		}
-		if err := in.Run(ctx, c); err != nil {
-			return err
-		}
-		var members int64
-		if err := c.Row(ctx, `SELECT count(*) FROM usage_consumers WHERE source = $1`, m.Source)(&members); err != nil {
-			return err
-		}
-		share := (m.Partitions + int(max(members, 1)) - 1) / int(max(members, 1))
-		var free []int
-		err := c.Rows(ctx, func(row db.Scan) error {
-			var p int
-			var mine bool
-			err := row(&p, &mine)
-			if mine {
-				held = append(held, p)
-			} else {
-				free = append(free, p)
-			}
-			return err
-		}, `SELECT partition, holder = $2 FROM usage_offsets WHERE source = $1 AND (holder = $2 OR holder = '' OR until < $3) ORDER BY partition`, m.Source, m.ID, now.UnixNano())
+		spare = nil
+		share, err := m.renew(ctx, c, now)
 		if err != nil {
+			return err
+		}
+		var free []int
+		if held, free, err = m.partitions(ctx, c, now); err != nil {
 			return err
 		}
 		for ; len(held) < share && len(free) > 0; free = free[1:] {
@@ -108,7 +77,7 @@ func (l Ledger) Claim(ctx context.Context, m Member) (held, spare []int, err err
 			err := c.Row(ctx, `UPDATE usage_offsets SET holder = $3, until = $4 WHERE source = $1 AND partition = $2 AND (holder = '' OR until < $5) RETURNING partition`,
 				m.Source, int64(free[0]), m.ID, now.Add(m.Lease).UnixNano(), now.UnixNano())(&p)
 			if errors.Is(err, sql.ErrNoRows) {
-				continue
+				continue // another consumer was faster
 			}
 			if err != nil {
 				return err
@@ -121,6 +90,50 @@ func (l Ledger) Claim(ctx context.Context, m Member) (held, spare []int, err err
 		return nil
 	})
 	return held, spare, err
+}
+
+// renew renews the leases of the consumer, forgets consumers that are gone, and returns how many partitions each
+// consumer may have.
+func (m *Member) renew(ctx context.Context, c db.Conn, now time.Time) (share int, err error) {
+	for _, s := range []struct {
+		query string
+		args  []any
+	}{
+		{`INSERT INTO usage_consumers (source, id, seen) VALUES ($1, $2, $3) ON CONFLICT (source, id) DO UPDATE SET seen = excluded.seen`, []any{m.Source, m.ID, now.UnixNano()}},
+		{`DELETE FROM usage_consumers WHERE source = $1 AND seen < $2`, []any{m.Source, now.Add(-m.Lease).UnixNano()}},
+		{`UPDATE usage_offsets SET until = $3 WHERE source = $1 AND holder = $2`, []any{m.Source, m.ID, now.Add(m.Lease).UnixNano()}},
+	} {
+		if err := c.Exec(ctx, s.query, s.args...); err != nil {
+			return 0, err
+		}
+	}
+	var members int64
+	err = c.Row(ctx, `SELECT count(*) FROM usage_consumers WHERE source = $1`, m.Source)(&members)
+	n := int(max(members, 1))
+	return (m.Partitions + n - 1) / n, err
+}
+
+// partitions returns the partitions that the consumer has, and those that nobody has. It creates rows for new ones.
+func (m *Member) partitions(ctx context.Context, c db.Conn, now time.Time) (held, free []int, err error) {
+	in := db.Insert{Head: `INSERT INTO usage_offsets (source, partition, next, block, holder, until) `, Tail: ` ON CONFLICT (source, partition) DO NOTHING`}
+	for p := range m.Partitions {
+		in.Rows = append(in.Rows, []any{m.Source, int64(p), int64(0), int64(0), "", int64(0)})
+	}
+	if err := in.Run(ctx, c); err != nil {
+		return nil, nil, err
+	}
+	err = c.Rows(ctx, func(row db.Scan) error {
+		var p int
+		var mine bool
+		err := row(&p, &mine)
+		if mine {
+			held = append(held, p)
+		} else {
+			free = append(free, p)
+		}
+		return err
+	}, `SELECT partition, holder = $2 FROM usage_offsets WHERE source = $1 AND (holder = $2 OR holder = '' OR until < $3) ORDER BY partition`, m.Source, m.ID, now.UnixNano())
+	return held, free, err
 }
 
 // Release gives partitions up, and with leave the consumer's place among the others.

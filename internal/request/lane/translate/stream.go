@@ -171,29 +171,43 @@ type streamWriter struct {
 	delivery *exchange.Delivery
 	encoder  protocol.StreamEncoder
 	undo     *llm.Undo // nil if the names are restored already
-
-	buf     *[]byte // encoded events not yet sent; nil: none
-	visible bool    // a visible part was encoded
-	over    bool
-	pings   bool         // keep-alives were started
-	token   bool         // content was encoded since the last flush
-	ended   map[int]bool // choices that have a finish reason
-	repeats int64        // bytes that the encoder keeps for its last event
-
-	outline  outline
-	declared bool   // the headers announce the trailer with the losses
-	told     string // the losses in the headers
-
-	seals  conversation.SealRecorder
-	digest conversation.Digest            // of the conversation; set when the request is released
-	stored *conversation.ResponseRecorder // nil if the response is not stored
-
+	progress
+	lossReport
+	recording
 	resumable *resumable // nil if the stream cannot be resumed
 	broken    *llm.Error // the error after which the stream is resumed
 }
 
+// progress says how far a response is encoded and sent.
+type progress struct {
+	buf     *[]byte      // encoded events not yet sent; nil: none
+	visible bool         // a visible part was encoded
+	over    bool         // no further event is sent
+	pings   bool         // keep-alives were started
+	token   bool         // content was encoded since the last flush
+	ended   map[int]bool // choices that have a finish reason
+	repeats int64        // bytes that the encoder keeps for its last event
+}
+
+// lossReport is what a stream tells its client of losses.
+type lossReport struct {
+	outline  outline
+	declared bool   // the headers announce the trailer with the losses
+	told     string // the losses in the headers
+}
+
+// recording keeps parts of a response for later requests of the conversation.
+type recording struct {
+	seals  conversation.SealRecorder
+	digest conversation.Digest            // of the conversation; set when the request is released
+	stored *conversation.ResponseRecorder // nil if the response is not stored
+}
+
 func (a *attempt) newStreamWriter(d *exchange.Delivery) *streamWriter {
-	w := &streamWriter{attempt: a, delivery: d, encoder: a.codec.NewStreamEncoder(a.ask), ended: make(map[int]bool, 1), undo: &a.undo, seals: a.recordSeals(), stored: a.recordResponse(), outline: newOutline(a.codec.Name(), a.call.Complete != nil)}
+	w := &streamWriter{attempt: a, delivery: d, encoder: a.codec.NewStreamEncoder(a.ask), undo: &a.undo}
+	w.ended = make(map[int]bool, 1)
+	w.outline = newOutline(a.codec.Name(), a.call.Complete != nil)
+	w.seals, w.stored = a.recordSeals(), a.recordResponse()
 	if a.call.Array {
 		w.encoder = a.call.Dialect.NewArrayEncoder(a.ask)
 	}
