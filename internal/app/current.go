@@ -115,7 +115,7 @@ func (c *current) retention() retention.Policy {
 	p := cfg.Retention
 	for _, issuer := range cfg.Identity {
 		for _, rule := range issuer.Rules {
-			for _, b := range rule.Budgets {
+			for _, b := range rule.Grant.Limit.Budgets() {
 				p.Windows = append(p.Windows, b.Window)
 			}
 		}

@@ -23,9 +23,8 @@ func placeText(store, data string) string {
 	return store + " with the data folder " + data
 }
 
-// findGateway returns the running gateway that a command means: the one with --socket, the one that listens
-// on --listen, or the one that runs with the configuration file. A nil place is a file that cannot be read, or
-// none.
+// findGateway returns the running gateway that a command means: by --socket, by the address of --listen, or by
+// the configuration file. A nil place is a file that cannot be read, or none.
 func (o *Options) findGateway(ctx context.Context, p *config.Place) (*running.Gateway, error) {
 	if o.Socket != "" {
 		return running.Ask(ctx, o.Socket)

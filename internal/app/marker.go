@@ -13,8 +13,8 @@ import (
 // serviceData is the data folder of the packages and of the image.
 const serviceData = "/var/lib/isogloss"
 
-// checkMarker fails if it is not certain that a command finds the store that the gateway uses. It is for a
-// store whose file or pepper is in the data folder, while no gateway runs.
+// checkMarker fails unless the store of a command is certainly the store of the gateway. It is for a store
+// whose file or pepper is in the data folder, while no gateway runs.
 func (o *Options) checkMarker(p *config.Place) error {
 	if len(p.Store.Peppers) > 0 && !running.SameFile(filepath.Dir(sqliteFile(p.Config)), p.Data) {
 		return nil

@@ -6,15 +6,16 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/base/safeurl"
 	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 	"github.com/isogloss-gateway/isogloss/internal/base/settings"
+	"github.com/isogloss-gateway/isogloss/internal/people/identity"
+	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 )
 
 // Check checks what sections have to do with each other, and builds providers and models.
 func (c *Config) Check(at *settings.At) {
 	store := at.Has("store")
-	c.Identity = c.IdentitySettings.resolve(store)
-	c.SignIn = c.IdentitySettings.SignIn.resolve(c.Identity, store)
+	c.Identity, c.SignIn = c.IdentitySettings.Build(store)
 	for i := range c.GateSettings {
-		c.Gates = append(c.Gates, c.GateSettings[i].resolve())
+		c.Gates = append(c.Gates, c.GateSettings[i].Build())
 	}
 	c.checkKeys(at)
 	c.checkStore(at)
@@ -26,7 +27,11 @@ func (c *Config) Check(at *settings.At) {
 		return
 	}
 	c.checkServing(at)
-	byName := c.resolveProviders()
+	c.Providers = provider.Build(c.ProviderSettings, c.Timeouts, c.Listen)
+	byName := make(map[string]*provider.Provider, len(c.Providers))
+	for _, p := range c.Providers {
+		byName[p.Name] = p
+	}
 	for _, m := range c.ModelSettings {
 		c.Models = append(c.Models, m.Value.resolve(c, byName))
 	}
@@ -35,7 +40,7 @@ func (c *Config) Check(at *settings.At) {
 // Settle drops what the configuration was built from.
 func (c *Config) Settle(at *settings.At) {
 	c.Store.settle(at.Below("store"), c.Data)
-	c.ProviderSettings, c.ModelSettings, c.GateSettings, c.IdentitySettings = nil, nil, nil, identityFile{}
+	c.ProviderSettings, c.ModelSettings, c.GateSettings, c.IdentitySettings = nil, nil, nil, identity.Settings{}
 }
 
 func (c *Config) checkServing(at *settings.At) {

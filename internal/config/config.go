@@ -15,6 +15,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/ledger/retention"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
+	"github.com/isogloss-gateway/isogloss/internal/people/identity"
 	"github.com/isogloss-gateway/isogloss/internal/request/cache"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/targets/discover"
@@ -22,11 +23,10 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 )
 
-// Config is the whole configuration. A value may contain `${VAR}`, which is replaced
-// by that environment variable, `${VAR:-text}`, which falls back to `text` if the
-// variable is unset or empty, or `${FILE:path}`, which is replaced by the contents of
-// that file. Write `$$` for a dollar sign. Relative paths are relative to the folder of
-// the configuration file.
+// Config is the whole configuration. A value may contain `${VAR}` for an environment variable,
+// `${VAR:-text}` for a variable with a default, or `${FILE:path}` for the contents of a file.
+// Write `$$` for a dollar sign. Relative paths are relative to the folder of the configuration
+// file.
 type Config struct {
 	// Address for clients, as host:port. An address other than loopback requires
 	// keys, identity or a store.
@@ -59,9 +59,9 @@ type Config struct {
 	// gateway listens on loopback only.
 	Keys []access.Key `key:"keys" example:"[\"${TEAM_KEY}\"]"`
 	// Identity providers. Their tokens admit people and workloads without keys.
-	IdentitySettings identityFile `key:"identity"`
+	IdentitySettings identity.Settings `key:"identity"`
 	// Upstreams, each under a name of your choice.
-	ProviderSettings settings.Table[providerFile] `key:"providers"`
+	ProviderSettings settings.Table[provider.Settings] `key:"providers"`
 	// Models, under the names that clients use. A name that ends in `*` matches
 	// every model with that prefix.
 	ModelSettings settings.Table[modelFile] `key:"models"`
@@ -85,7 +85,7 @@ type Config struct {
 	Fidelity string `key:"fidelity" default:"default" enum:"strict,default,loose" example:"strict"`
 	// Rules about what models accept, used for translated requests. The first
 	// matching rule applies. These come before the built-in rules.
-	GateSettings []gateFile `key:"gates"`
+	GateSettings []provider.GateSettings `key:"gates"`
 	// Unique name of this node among several. The default is the host name.
 	Node string `key:"node" pattern:"^[A-Za-z0-9._-]{0,64}$" form:"a name of up to 64 letters, digits, \".\", \"-\" and \"_\"" restart:"yes" example:"gw-1"`
 	// Zone in which this node runs, such as an availability zone. Discovered workers of
@@ -135,8 +135,8 @@ type Config struct {
 	Providers []*provider.Provider
 	Models    []Model
 	Gates     []provider.Gate
-	Identity  []Issuer
-	SignIn    *SignIn // nil: none
+	Identity  []identity.Issuer
+	SignIn    *identity.SignIn // nil: none
 
 	settings.Listing
 	alone   bool // a configuration without providers and models is complete

@@ -10,7 +10,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 )
 
-// Place is what commands that administer a gateway need of its configuration.
+// Place is the part of a configuration that administration commands need, such as isogloss
+// keys.
 type Place struct {
 	// Config has Listen, Data, Store, Cell and Node, and the rest only if Wrong is nil.
 	*Config

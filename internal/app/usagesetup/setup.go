@@ -53,7 +53,7 @@ func openLog(s *config.Sink) (log, error) {
 	return nats.New(*n, c), nil
 }
 
-// openRefusals returns the log of refused requests, which is beside that of usage events. It does not connect.
+// openRefusals returns the log of refused requests, a second log at the same brokers. It does not connect.
 func openRefusals(s *config.Sink) (log, error) {
 	if s.Kafka != nil {
 		k := *s.Kafka

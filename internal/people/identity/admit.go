@@ -70,7 +70,8 @@ func (v *Verifier) admit(ctx context.Context, token string, known *admission) (*
 	return &admission{p, t, groups}, nil
 }
 
-// admit returns the person whom the first rule admits that holds for a token and its owner's groups.
+// admit finds the first rule that matches a token and the groups of its owner, and returns the
+// person whom it admits.
 func (i *issuer) admit(t *verified, groups *access.SCIMGroups) (*access.Person, *llm.Error) {
 	m := i.match(t.claims, groups)
 	switch {

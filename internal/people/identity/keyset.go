@@ -84,8 +84,8 @@ func (s *keySet) VerifySignature(ctx context.Context, token string) ([]byte, err
 	return nil, errors.New("no key of the issuer has made the signature")
 }
 
-// checkHeader rejects a header with members that are given twice, and one that names critical members (crit):
-// the gateway knows no extension, and the library accepts an empty list.
+// checkHeader rejects a header with a duplicate member, and a header with critical members (crit): the
+// gateway knows no extension, and the library accepts an empty list.
 func checkHeader(token string) error {
 	first, _, _ := strings.Cut(token, ".")
 	text, err := base64.RawURLEncoding.DecodeString(first)

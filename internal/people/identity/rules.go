@@ -22,6 +22,7 @@ type Rule struct {
 	Grant Grant
 	// RoleByGroups says that SCIM groups may fulfil a condition although the rule gives a role.
 	RoleByGroups bool
+	SettingsFile string // with the settings of coding agents; empty: none
 }
 
 // Condition is fulfilled if a claim has one of the values, alone or in a list.

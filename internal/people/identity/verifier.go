@@ -41,6 +41,7 @@ type Issuer struct {
 
 // SCIM says which SCIM user a token names.
 type SCIM struct {
+	Path      string // of the endpoints
 	Claim     string // empty: the issuer does not use SCIM
 	Attribute string // of the user
 	Required  bool   // only people who have a user are admitted

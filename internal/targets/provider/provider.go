@@ -212,8 +212,8 @@ const (
 	ForwardUnknown UnknownIDs = "forward"
 )
 
-// CacheSalt says whether requests get a salt for the prefix cache of an engine, so that
-// no tenant can find out what others have in it.
+// CacheSalt says whether requests get a salt for the prefix cache of an engine. With a salt no
+// tenant can find out what others have in the cache.
 type CacheSalt string
 
 // The kinds of salts.

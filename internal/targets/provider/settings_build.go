@@ -1,4 +1,4 @@
-package config
+package provider
 
 import (
 	"cmp"
@@ -13,42 +13,39 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/base/safeurl"
 	"github.com/isogloss-gateway/isogloss/internal/base/settings"
-	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// resolveProviders builds every provider and returns them by name.
-func (c *Config) resolveProviders() map[string]*provider.Provider {
-	byName := make(map[string]*provider.Provider, len(c.ProviderSettings))
-	claimed := map[provider.Path]string{}
-	for _, entry := range c.ProviderSettings {
+// Build returns the providers of a table. timeouts are those of the file, and listen is the gateway's own address.
+func Build(table settings.Table[Settings], timeouts Timeouts, listen string) (list []*Provider) {
+	claimed := map[Path]string{}
+	for _, entry := range table {
 		raw := &entry.Value
-		p := raw.resolve(c.Timeouts)
+		p := raw.resolve(timeouts)
 		raw.checkPaths(p.Paths, claimed)
-		raw.checkLoop(p, c.Listen)
-		c.Providers = append(c.Providers, p)
-		byName[p.Name] = p
+		raw.checkLoop(p, listen)
+		list = append(list, p)
 	}
-	return byName
+	return list
 }
 
 // version returns the HTTP version. HTTP/2 without TLS needs an address without TLS.
-func (f *providerFile) version() provider.HTTPVersion {
-	v := cmp.Or(f.HTTP, provider.AutoHTTP)
-	if v == provider.H2C && strings.HasPrefix(f.BaseURL, "https:") {
+func (f *Settings) version() HTTPVersion {
+	v := cmp.Or(f.HTTP, AutoHTTP)
+	if v == H2C && strings.HasPrefix(f.BaseURL, "https:") {
 		f.Wrong("http", "is HTTP/2 without TLS, and base_url is https; remove http, which chooses HTTP/2 where the upstream has it")
 	}
 	return v
 }
 
-func (f *providerFile) resolve(timeouts provider.Timeouts) *provider.Provider {
+func (f *Settings) resolve(timeouts Timeouts) *Provider {
 	f.checkName()
 	preset := f.preset()
 	f.Protocol, f.Auth = cmp.Or(f.Protocol, preset.Protocol), cmp.Or(f.Auth, preset.Auth)
 	f.UpstreamStream, f.NvExt = cmp.Or(f.UpstreamStream, preset.UpstreamStream), cmp.Or(f.NvExt, preset.Extensions)
 	f.CacheSalt, f.Continuation = cmp.Or(f.CacheSalt, preset.CacheSalt), cmp.Or(f.Continuation, preset.Continuation)
-	f.Quota, f.Rerank = cmp.Or(f.Quota, provider.QuotaModel), cmp.Or(f.Rerank, provider.RerankSame)
-	p := &provider.Provider{
+	f.Quota, f.Rerank = cmp.Or(f.Quota, QuotaModel), cmp.Or(f.Rerank, RerankSame)
+	p := &Provider{
 		Name:           f.Name(),
 		Preset:         preset.Name,
 		Protocol:       f.Protocol,
@@ -89,7 +86,7 @@ func (f *providerFile) resolve(timeouts provider.Timeouts) *provider.Provider {
 // healthEvery is the default interval of health checks.
 const healthEvery = 5 * time.Second
 
-func (h *healthFile) resolve(preset provider.Preset) provider.Check {
+func (h *healthSettings) resolve(preset Preset) Check {
 	h.Path = cmp.Or(h.Path, preset.HealthPath)
 	if h.Path != "" && !strings.HasPrefix(h.Path, "/") {
 		h.Wrong("path", "%q does not begin with \"/\"; write a path such as /health", h.Written("path", ""))
@@ -97,28 +94,28 @@ func (h *healthFile) resolve(preset provider.Preset) provider.Check {
 	if h.Every == 0 && h.Path != "" {
 		h.Every = healthEvery
 	}
-	return provider.Check{Path: h.Path, Every: h.Every}
+	return Check{Path: h.Path, Every: h.Every}
 }
 
 // checkName rejects "/" and "*": a target is split at its first "/".
-func (f *providerFile) checkName() {
+func (f *Settings) checkName() {
 	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(f.Name()) {
 		f.Wrong("", "is not a name for a provider; write letters, digits, \"-\", \"_\" and \".\"")
 	}
 }
 
-func (f *providerFile) preset() provider.Preset {
-	if preset, ok := provider.Lookup(f.Preset); ok {
+func (f *Settings) preset() Preset {
+	if preset, ok := Lookup(f.Preset); ok {
 		return preset
 	}
 	if f.Preset == "" && f.Protocol == "" {
 		hint := ""
-		if _, ok := provider.Lookup(f.Name()); ok {
+		if _, ok := Lookup(f.Name()); ok {
 			hint = ", such as \"preset: " + f.Name() + "\""
 		}
 		f.Wrong("", "has neither preset nor protocol; write one of them%s", hint)
 	}
-	return provider.Custom(f.Protocol)
+	return Custom(f.Protocol)
 }
 
 // validPlace reports whether a text is the name of a region or of a project. Neither may
@@ -129,7 +126,7 @@ func validPlace(name string) bool {
 
 // checkPlace checks region and project: whether the preset's address, its paths or the
 // signature have them, and whether they are names.
-func (f *providerFile) checkPlace(auth provider.Auth, preset provider.Preset) {
+func (f *Settings) checkPlace(auth Auth, preset Preset) {
 	inURL := func(name string) bool {
 		return f.BaseURL == "" && strings.Contains(preset.Template+preset.Host, name)
 	}
@@ -137,7 +134,7 @@ func (f *providerFile) checkPlace(auth provider.Auth, preset provider.Preset) {
 		key, value, example string
 		needed, signed      bool
 	}{
-		{"region", f.Region, "us-east5", preset.InProject || inURL("{region}"), auth == provider.AWSAuth},
+		{"region", f.Region, "us-east5", preset.InProject || inURL("{region}"), auth == AWSAuth},
 		{"project", f.Project, "my-project", preset.InProject || inURL("{project}"), false},
 	} {
 		switch {
@@ -151,7 +148,7 @@ func (f *providerFile) checkPlace(auth provider.Auth, preset provider.Preset) {
 	}
 }
 
-func (f *providerFile) baseURL(name protocol.Name, preset provider.Preset) *url.URL {
+func (f *Settings) baseURL(name protocol.Name, preset Preset) *url.URL {
 	own := f.BaseURL != ""
 	f.BaseURL = cmp.Or(f.BaseURL, preset.URL(f.Project, f.Region))
 	n := f.Node("base_url")
@@ -171,7 +168,7 @@ func (f *providerFile) baseURL(name protocol.Name, preset provider.Preset) *url.
 		}
 		return &url.URL{}
 	}
-	u, err := provider.ParseBaseURL(name, f.BaseURL)
+	u, err := ParseBaseURL(name, f.BaseURL)
 	if err == nil {
 		return u
 	}
@@ -185,7 +182,7 @@ func (f *providerFile) baseURL(name protocol.Name, preset provider.Preset) *url.
 
 // badBaseURL reports an invalid base_url. It quotes the value unless it may contain a
 // password.
-func (f *providerFile) badBaseURL(n *settings.Node, err error) {
+func (f *Settings) badBaseURL(n *settings.Node, err error) {
 	text := strings.ReplaceAll(err.Error(), n.Text, n.Written)
 	if strings.Contains(n.Written, "@") {
 		f.WrongNode(n, "%s", text)
@@ -194,7 +191,7 @@ func (f *providerFile) badBaseURL(n *settings.Node, err error) {
 	f.WrongNode(n, "%q %s", n.Written, text)
 }
 
-func (f *providerFile) apiVersion(name protocol.Name) string {
+func (f *Settings) apiVersion(name protocol.Name) string {
 	if f.APIVersion == "" {
 		return ""
 	}
@@ -202,13 +199,13 @@ func (f *providerFile) apiVersion(name protocol.Name) string {
 		f.Wrong("api_version", "is not a part of the protocol %s; remove it, or write it into base_url as \"?api-version=...\"", name)
 		return ""
 	}
-	if !isVersion(name, f.APIVersion) {
+	if !isAPIVersion(name, f.APIVersion) {
 		f.Wrong("api_version", "%q is not a version of the protocol %s; write %s", f.Written("api_version", ""), name, versionText(name))
 	}
 	return f.APIVersion
 }
 
-func (f *providerFile) acceptedVersions(name protocol.Name) []string {
+func (f *Settings) acceptedVersions(name protocol.Name) []string {
 	if f.Has("forward_unknown_version") && name != protocol.Anthropic {
 		f.Wrong("forward_unknown_version", "is not a part of the protocol %s, which has no version in its headers; remove it", name)
 	}
@@ -217,7 +214,7 @@ func (f *providerFile) acceptedVersions(name protocol.Name) []string {
 		return nil
 	}
 	for i, v := range f.AcceptedVersions {
-		if !isVersion(name, v) {
+		if !isAPIVersion(name, v) {
 			n := f.Node("accepted_versions").Children[i]
 			f.WrongNode(n, "%q is not a version of the protocol %s; write %s", n.Written, name, versionText(name))
 		}
@@ -225,7 +222,7 @@ func (f *providerFile) acceptedVersions(name protocol.Name) []string {
 	return f.AcceptedVersions
 }
 
-func (f *providerFile) rerank(name protocol.Name) provider.Rerank {
+func (f *Settings) rerank(name protocol.Name) Rerank {
 	if f.Has("rerank") && name != protocol.OpenAIChat {
 		f.Wrong("rerank", "is not a part of the protocol %s; remove it, or write a provider of its own with \"protocol: openai-chat\"", name)
 	}
@@ -234,7 +231,7 @@ func (f *providerFile) rerank(name protocol.Name) provider.Rerank {
 
 func versioned(name protocol.Name) bool { return name == protocol.Anthropic || name == protocol.Gemini }
 
-func isVersion(name protocol.Name, version string) bool {
+func isAPIVersion(name protocol.Name, version string) bool {
 	pattern := `^\d{4}-\d{2}-\d{2}$`
 	if name == protocol.Gemini {
 		pattern = `^v\d+((alpha|beta)\d*)?$`
@@ -257,7 +254,7 @@ func ownHeaders() []string {
 	}
 }
 
-func (f *providerFile) headers(auth provider.Auth) http.Header {
+func (f *Settings) headers(auth Auth) http.Header {
 	if len(f.Headers) == 0 {
 		return nil
 	}
@@ -287,12 +284,12 @@ func isToken(s string) bool {
 	})
 }
 
-func (f *providerFile) checkKey(p *provider.Provider, preset provider.Preset) {
+func (f *Settings) checkKey(p *Provider, preset Preset) {
 	private := preset.Local || isPrivate(p.BaseURL.Hostname())
 	switch {
-	case p.Auth == provider.NoneAuth && p.Key != "":
+	case p.Auth == NoneAuth && p.Key != "":
 		f.Wrong("api_key", "is never sent, because auth is none; remove one of them")
-	case p.Auth != provider.NoneAuth && !p.Auth.Cloud() && p.Key == "" && !private && p.BaseURL.Host != "":
+	case p.Auth != NoneAuth && !p.Auth.Cloud() && p.Key == "" && !private && p.BaseURL.Host != "":
 		env := cmp.Or(preset.EnvKey, "API_KEY")
 		f.Wrong("api_key", "is empty; write \"${%s}\", or \"auth: none\" if the provider asks for no key", env)
 	case strings.ContainsFunc(p.Key.Reveal(), notInHeader):
@@ -326,7 +323,7 @@ func isPrivate(host string) bool {
 }
 
 // checkLoop reports a provider whose address is the gateway's own.
-func (f *providerFile) checkLoop(p *provider.Provider, listen string) {
+func (f *Settings) checkLoop(p *Provider, listen string) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil || p.BaseURL.Port() != port || !safeurl.IsLoopback(p.BaseURL.Hostname()) {
 		return

@@ -1,17 +1,16 @@
-package config
+package provider
 
 import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 	"github.com/isogloss-gateway/isogloss/internal/base/settings"
-	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// providerFile is one upstream. It needs `preset`, or `protocol` and `base_url`.
+// Settings is one upstream. It needs `preset`, or `protocol` and `base_url`.
 // Settings here override the preset.
-type providerFile struct {
+type Settings struct {
 	settings.At
 	// A known vendor or engine. It sets protocol, address and quirks.
 	Preset string `key:"preset" words:"presets" example:"openai"`
@@ -36,13 +35,13 @@ type providerFile struct {
 	// Header of the credential, or the cloud that it comes from. The default is the
 	// preset's or the protocol's. With aws, requests are signed with SigV4, or api_key is a
 	// Bedrock API key; with google and azure they have a token of that cloud.
-	Auth provider.Auth `key:"auth" example:"bearer"`
+	Auth Auth `key:"auth" example:"bearer"`
 	// Source of the credential for `auth: aws`.
-	AWS awsFile `key:"aws"`
+	AWS awsSettings `key:"aws"`
 	// Source of the credential for `auth: google`.
-	Google googleFile `key:"google"`
+	Google googleSettings `key:"google"`
 	// Source of the credential for `auth: azure`.
-	Azure azureFile `key:"azure"`
+	Azure azureSettings `key:"azure"`
 	// Version of the anthropic or gemini protocol to request. The default is the
 	// protocol's own.
 	APIVersion string `key:"api_version" example:"2023-06-01"`
@@ -59,58 +58,58 @@ type providerFile struct {
 	// always, the gateway assembles one body for a non-streaming client. The default
 	// is always for engines and mirror for others. A request without an output limit is
 	// streamed in any case if the caller has a budget.
-	UpstreamStream provider.StreamMode `key:"upstream_stream" example:"always"`
+	UpstreamStream StreamMode `key:"upstream_stream" example:"always"`
 	// HTTP version towards the upstream. auto, the default, is what TLS negotiates, and
 	// HTTP/1.1 without TLS. h1 is HTTP/1.1 in any case; h2c is HTTP/2 without TLS, for
 	// engines that are known to speak it.
-	HTTP provider.HTTPVersion `key:"http" example:"h2c"`
+	HTTP HTTPVersion `key:"http" example:"h2c"`
 	// Request token counts on streams even if the client did not. The default is
 	// false. With a store they are always requested.
 	IncludeUsage bool `key:"include_usage" example:"true"`
 	// How to treat the member nvext of a request: forward it, drop and report it, or
 	// refuse the request. The default is refuse, and forward for the preset dynamo.
-	NvExt provider.Extensions `key:"nvext" example:"forward"`
+	NvExt Extensions `key:"nvext" example:"forward"`
 	// What to do with a request that names an id of something that the provider keeps,
 	// such as a response or a file, if the gateway does not know whose it is. An id of
 	// another organisation is always refused. The default is refuse if several
 	// organisations have keys, and forward otherwise.
-	UnknownIDs provider.UnknownIDs `key:"unknown_ids" example:"forward"`
+	UnknownIDs UnknownIDs `key:"unknown_ids" example:"forward"`
 	// Salt of the engine's prefix cache, sent as cache_salt in place of the client's own:
 	// tenant sends one for each organisation, or for each key of this file; shared does
 	// so if several organisations have keys. The default is shared for the preset vllm,
 	// and none for others.
-	CacheSalt provider.CacheSalt `key:"cache_salt" example:"tenant"`
+	CacheSalt CacheSalt `key:"cache_salt" example:"tenant"`
 	// Reasoning that the engine leaves in the text as `<think>…</think>`: none leaves it
 	// there; start separates it from a text that begins with `<think>`; opened is for
 	// prompt templates that end with `<think>`, so that every text begins with
 	// reasoning. Requests to such a provider are always translated. The default is none.
-	ThinkTags provider.ThinkTags `key:"think_tags" example:"start"`
+	ThinkTags ThinkTags `key:"think_tags" example:"start"`
 	// Format of `/v1/rerank` at this provider: same forwards the request unchanged;
 	// cohere and jina translate it to that vendor's format. The default is same. The
 	// base URL is `https://api.cohere.com` for Cohere and `https://api.jina.ai/v1`
 	// for Jina.
-	Rerank provider.Rerank `key:"rerank" example:"cohere"`
+	Rerank Rerank `key:"rerank" example:"cohere"`
 	// Further requests to forward to this provider, each an exact method and path.
 	Paths []string `key:"paths" example:"[\"POST /v1/audio/speech\"]"`
 	// Time limits of a request to this provider.
-	Timeouts provider.Timeouts `key:"timeouts"`
+	Timeouts Timeouts `key:"timeouts"`
 	// Maximum number of open requests per model of this provider. The default is
 	// overload.per_target.
 	Concurrency int `key:"concurrency" minimum:"0" example:"64"`
 	// Scope of this provider's rate limits: one model, or all models of the
 	// credential. The default is model.
-	Quota provider.Quota `key:"quota" example:"provider"`
+	Quota Quota `key:"quota" example:"provider"`
 	// Active health check, made if a model has another target.
-	Health healthFile `key:"health"`
+	Health healthSettings `key:"health"`
 	// How to continue a stream that broke off, for models with continue: trailing
 	// sends the delivered text as a last assistant message, vllm adds vLLM's
 	// continue_final_message, prefix adds a prefix mark. The default is the
 	// preset's, or none.
-	Continuation provider.Continuation `key:"continuation" example:"vllm"`
+	Continuation Continuation `key:"continuation" example:"vllm"`
 }
 
-// healthFile is an active health check.
-type healthFile struct {
+// healthSettings is an active health check.
+type healthSettings struct {
 	settings.At
 	// Path of the GET request on the origin of the provider. A 2xx status means
 	// healthy. The default is /health for engines and none for others.
@@ -119,8 +118,8 @@ type healthFile struct {
 	Every time.Duration `key:"every" example:"2s"`
 }
 
-// gateFile is a rule about what certain models accept.
-type gateFile struct {
+// GateSettings is a rule about what certain models accept.
+type GateSettings struct {
 	settings.At
 	// Upstream model names. `*` matches any text; case is ignored, and a dot equals
 	// a dash.
@@ -153,10 +152,10 @@ type gateFile struct {
 	ReasoningHistory string `key:"reasoning_history" example:"reasoning_content"`
 }
 
-// awsFile is the source of the credential for `auth: aws`. The AWS SDK finds it:
+// awsSettings is the source of the credential for `auth: aws`. The AWS SDK finds it:
 // environment, web identity (IRSA), profile with SSO, container or pod identity,
 // instance metadata (IMDSv2 only). See [clouds](clouds.md).
-type awsFile struct {
+type awsSettings struct {
 	settings.At
 	// Service of the signature. The default is `bedrock-mantle` for a host name that
 	// begins with it, and `bedrock` for others.
@@ -166,11 +165,11 @@ type awsFile struct {
 	Profile string `key:"profile" example:"models"`
 	// Roles that are assumed one after the other, beginning with the credential that
 	// the SDK finds. An entry is the ARN itself or a mapping.
-	Roles []awsRoleFile `key:"roles"`
+	Roles []awsRoleSettings `key:"roles"`
 }
 
-// awsRoleFile is a role that is assumed.
-type awsRoleFile struct {
+// awsRoleSettings is a role that is assumed.
+type awsRoleSettings struct {
 	settings.At
 	// ARN of the role.
 	ARN string `key:"arn" example:"arn:aws:iam::123456789012:role/models"`
@@ -188,12 +187,12 @@ type awsRoleFile struct {
 }
 
 // FromText lets a role be written by its ARN alone.
-func (f *awsRoleFile) FromText(text string) { f.ARN = text }
+func (f *awsRoleSettings) FromText(text string) { f.ARN = text }
 
-// googleFile is the source of the credential for `auth: google`. Without a file it is
+// googleSettings is the source of the credential for `auth: google`. Without a file it is
 // that of application default credentials: GOOGLE_APPLICATION_CREDENTIALS, the file of
 // gcloud, the metadata server. See [clouds](clouds.md).
-type googleFile struct {
+type googleSettings struct {
 	settings.At
 	// File with a service account's key or a credential configuration, such as that of
 	// workload identity federation. One that starts a program is refused. The gateway
@@ -211,10 +210,10 @@ type googleFile struct {
 	QuotaProject string `key:"quota_project" example:"billing-project"`
 }
 
-// azureFile is the source of the credential for `auth: azure`: a client secret or a
+// azureSettings is the source of the credential for `auth: azure`: a client secret or a
 // certificate if one is set, else the workload identity of the pod if it has one, else the
 // managed identity of the machine. See [clouds](clouds.md).
-type azureFile struct {
+type azureSettings struct {
 	settings.At
 	// Tenant, for a client secret and a certificate. The default is AZURE_TENANT_ID for a
 	// workload identity.

@@ -1,12 +1,10 @@
-package config
+package provider
 
 import (
 	"fmt"
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 )
 
 // methods lists the methods that a forwarded path may have.
@@ -23,8 +21,8 @@ func ownPaths() []string {
 }
 
 // paths parses the list of "METHOD /path".
-func (f *providerFile) paths() []provider.Path {
-	out := make([]provider.Path, 0, len(f.Paths))
+func (f *Settings) paths() []Path {
+	out := make([]Path, 0, len(f.Paths))
 	for i, text := range f.Paths {
 		p, err := parsePath(text)
 		if err != nil {
@@ -35,30 +33,30 @@ func (f *providerFile) paths() []provider.Path {
 	return out
 }
 
-func parsePath(text string) (provider.Path, error) {
+func parsePath(text string) (Path, error) {
 	method, p, ok := strings.Cut(text, " ")
 	if !ok || !strings.HasPrefix(p, "/") {
-		return provider.Path{}, fmt.Errorf("is not a method and a path; write \"POST /v1/audio/speech\"")
+		return Path{}, fmt.Errorf("is not a method and a path; write \"POST /v1/audio/speech\"")
 	}
 	if !slices.Contains(methods(), method) {
-		return provider.Path{}, fmt.Errorf("has a method that is not forwarded; write one of %s", strings.Join(methods(), ", "))
+		return Path{}, fmt.Errorf("has a method that is not forwarded; write one of %s", strings.Join(methods(), ", "))
 	}
 	if strings.ContainsAny(p, "*{}") {
-		return provider.Path{}, fmt.Errorf("holds a wildcard; write each path out")
+		return Path{}, fmt.Errorf("holds a wildcard; write each path out")
 	}
 	if strings.ContainsFunc(p, notInHeader) || strings.ContainsAny(p, "?#%\\") || p == "/" || path.Clean(p) != p {
-		return provider.Path{}, fmt.Errorf("is not a plain path; write it without query, escapes, \"..\" and double or final slashes")
+		return Path{}, fmt.Errorf("is not a plain path; write it without query, escapes, \"..\" and double or final slashes")
 	}
 	for _, own := range ownPaths() {
 		if p == own || strings.HasSuffix(own, "/") && strings.HasPrefix(p, own) {
-			return provider.Path{}, fmt.Errorf("is served by the gateway itself; remove it")
+			return Path{}, fmt.Errorf("is served by the gateway itself; remove it")
 		}
 	}
-	return provider.Path{Method: method, Path: p}, nil
+	return Path{Method: method, Path: p}, nil
 }
 
 // checkPaths reports a path that is listed twice, for one provider or for two.
-func (f *providerFile) checkPaths(paths []provider.Path, claimed map[provider.Path]string) {
+func (f *Settings) checkPaths(paths []Path, claimed map[Path]string) {
 	for i, p := range paths {
 		if p.Path == "" {
 			continue

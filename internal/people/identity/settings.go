@@ -1,4 +1,4 @@
-package config
+package identity
 
 import (
 	"time"
@@ -7,18 +7,18 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 )
 
-// identityFile is the sign-in of people and workloads with tokens of identity providers.
-type identityFile struct {
+// Settings is the sign-in of people and workloads with tokens of identity providers.
+type Settings struct {
 	settings.At
 	// Identity providers whose tokens are accepted instead of keys.
-	Issuers []issuerFile `key:"issuers"`
+	Issuers []issuerSettings `key:"issuers"`
 	// Sign-in in the browser, for command-line clients such as Claude Code and
 	// `isogloss login`, and for operators. It needs a store.
-	SignIn signInFile `key:"sign_in"`
+	SignIn signInSettings `key:"sign_in"`
 }
 
-// signInFile is the gateway as a client of an identity provider.
-type signInFile struct {
+// signInSettings is the gateway as a client of an identity provider.
+type signInSettings struct {
 	settings.At
 	// URL of the client port, as people reach it. The identity provider must accept its
 	// path `/oauth/callback` as a redirect address.
@@ -43,8 +43,8 @@ type signInFile struct {
 	Notice string `key:"notice" maxLength:"500" example:"For employees of Example Inc."`
 }
 
-// issuerFile is an OpenID Connect provider, or another issuer of signed JWTs.
-type issuerFile struct {
+// issuerSettings is an OpenID Connect provider, or another issuer of signed JWTs.
+type issuerSettings struct {
 	settings.At
 	// The issuer, exactly as in the claim `iss` of its tokens. Unless jwks is set, the
 	// keys are found through its discovery document.
@@ -62,15 +62,15 @@ type issuerFile struct {
 	Name string `key:"name" example:"email"`
 	// Management of people by the identity provider with SCIM 2.0. Off unless written;
 	// `scim: {}` has the defaults.
-	SCIM scimFile `key:"scim"`
+	SCIM scimSettings `key:"scim"`
 	// Who is admitted. The first rule that matches a token holds; a token that none
 	// matches is refused.
-	Rules []ruleFile `key:"rules"`
+	Rules []ruleSettings `key:"rules"`
 }
 
-// scimFile is the management of people by their identity provider, with SCIM 2.0 on the
+// scimSettings is the management of people by their identity provider, with SCIM 2.0 on the
 // admin port. People whom it removes lose access at once. It requires a store.
-type scimFile struct {
+type scimSettings struct {
 	settings.At
 	// Path of the endpoints. The default is `/scim/v2`. Each issuer needs its own.
 	Path string `key:"path" example:"/scim/v2"`
@@ -91,8 +91,8 @@ type scimFile struct {
 	GroupAttribute string `key:"group_attribute" enum:"externalId,displayName" example:"displayName"`
 }
 
-// ruleFile is what people get whose claims match.
-type ruleFile struct {
+// ruleSettings is a rule: which claims it needs, and what people with them may use.
+type ruleSettings struct {
 	settings.At
 	// Claims and their values. A claim that is a list has to contain the value. A dot
 	// leads into an object, as in `realm_access.roles`. All of them must match; none
@@ -103,7 +103,7 @@ type ruleFile struct {
 	// Team. The default is none.
 	Team string `key:"team" example:"search"`
 	// Models, by name or prefix with `*`. The default is all.
-	Models []string `key:"models" example:"[fast, \"claude-*\"]"`
+	Models []string `key:"models" example:"[fast, \"local/*\"]"`
 	// Highest priority of the requests under overload. The default is normal.
 	Criticality string `key:"criticality" enum:"critical,normal,sheddable" example:"critical"`
 	// Requests of each person per minute. The default, 0, is no limit. Limits of people
@@ -118,7 +118,7 @@ type ruleFile struct {
 	// Window of the budget. The default, 0, is all time.
 	Window time.Duration `key:"window" example:"720h"`
 	// Several budgets that hold at once, at most four, instead of budget and window.
-	Budgets []budgetFile `key:"budgets"`
+	Budgets []budgetSettings `key:"budgets"`
 	// JSON file with the settings that people's coding agents get, such as the
 	// `managed-settings.json` of Claude Code: an object of at most 256 KiB. It is read
 	// when the configuration is loaded. The default is none.
@@ -130,8 +130,8 @@ type ruleFile struct {
 	RoleByGroups bool `key:"role_by_scim_groups" example:"true"`
 }
 
-// budgetFile is one of several budgets.
-type budgetFile struct {
+// budgetSettings is one of several budgets.
+type budgetSettings struct {
 	settings.At
 	// Dollars that each person may spend per window.
 	Budget string `key:"budget" pattern:"^[0-9]{1,9}(\\.[0-9]{1,9})?$" form:"an amount of dollars" example:"5"`

@@ -1,11 +1,11 @@
-package config
+package provider
 
 import (
-	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-func (g *gateFile) resolve() provider.Gate {
+// Build returns the gate of the settings.
+func (g *GateSettings) Build() Gate {
 	switch {
 	case g.Match == "":
 		g.Wrong("match", "is required; write the models that are meant, such as \"claude-x*\"")
@@ -16,7 +16,7 @@ func (g *gateFile) resolve() provider.Gate {
 	case g.Adaptive && g.Budget:
 		g.Wrong("budget", "excludes adaptive; keep one of them")
 	}
-	return provider.Gate{
+	return Gate{
 		Protocol: g.Protocol,
 		Patterns: []string{g.Match},
 		Gates: protocol.Gates{

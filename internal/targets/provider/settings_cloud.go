@@ -1,4 +1,4 @@
-package config
+package provider
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/secret"
-	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 )
 
 // Defaults of the clouds.
@@ -22,8 +21,8 @@ const (
 
 // resolveCloud sets the source of the provider's credential, if auth names a cloud. An API key
 // of Bedrock is a bearer token.
-func (f *providerFile) resolveCloud(p *provider.Provider) {
-	for key, auth := range map[string]provider.Auth{"aws": provider.AWSAuth, "google": provider.GoogleAuth, "azure": provider.AzureAuth} {
+func (f *Settings) resolveCloud(p *Provider) {
+	for key, auth := range map[string]Auth{"aws": AWSAuth, "google": GoogleAuth, "azure": AzureAuth} {
 		if f.Has(key) && p.Auth != auth {
 			f.Wrong(key, "needs \"auth: %s\"; write it, or remove %s", auth, key)
 		}
@@ -31,31 +30,31 @@ func (f *providerFile) resolveCloud(p *provider.Provider) {
 	if !p.Auth.Cloud() {
 		return
 	}
-	if p.Auth == provider.AWSAuth && p.Key != "" {
+	if p.Auth == AWSAuth && p.Key != "" {
 		if f.Has("aws") {
 			f.Wrong("aws", "is not used with api_key, which is sent as a bearer token; remove one of them")
 		}
-		p.Auth = provider.Bearer
+		p.Auth = Bearer
 		return
 	}
 	if p.Key != "" {
-		f.Wrong("api_key", "is never sent, because auth is %s; remove it, or write \"auth: %s\"", p.Auth, map[provider.Auth]provider.Auth{provider.GoogleAuth: provider.XGoogKey, provider.AzureAuth: provider.APIKey}[p.Auth])
+		f.Wrong("api_key", "is never sent, because auth is %s; remove it, or write \"auth: %s\"", p.Auth, map[Auth]Auth{GoogleAuth: XGoogKey, AzureAuth: APIKey}[p.Auth])
 	}
 	if p.BaseURL.Scheme == "http" && !isPrivate(p.BaseURL.Hostname()) {
 		f.Wrong("base_url", "would send the credential unencrypted over a public network; write https://")
 	}
 	switch p.Auth {
-	case provider.AWSAuth:
+	case AWSAuth:
 		p.Cloud = f.aws(p)
-	case provider.GoogleAuth:
+	case GoogleAuth:
 		p.Cloud = f.google()
 	default:
 		p.Cloud = f.azure()
 	}
 }
 
-func (f *providerFile) aws(p *provider.Provider) *provider.AWS {
-	a := &provider.AWS{Region: f.Region, Service: f.AWS.Service, Profile: f.AWS.Profile}
+func (f *Settings) aws(p *Provider) *AWS {
+	a := &AWS{Region: f.Region, Service: f.AWS.Service, Profile: f.AWS.Profile}
 	host := p.BaseURL.Hostname()
 	if match := regexp.MustCompile(`^[a-z0-9-]+\.([a-z]{2,}(?:-[a-z]+)+-\d+)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)$`).FindStringSubmatch(host); match != nil && a.Region == "" {
 		a.Region = match[1]
@@ -87,8 +86,8 @@ func (f *providerFile) aws(p *provider.Provider) *provider.AWS {
 	return a
 }
 
-func (f *awsRoleFile) resolve() provider.Role {
-	r := provider.Role{ARN: f.ARN, ExternalID: f.ExternalID, Session: cmp.Or(f.Session, awsSession), Transitive: f.TransitiveTags, Duration: f.Duration}
+func (f *awsRoleSettings) resolve() Role {
+	r := Role{ARN: f.ARN, ExternalID: f.ExternalID, Session: cmp.Or(f.Session, awsSession), Transitive: f.TransitiveTags, Duration: f.Duration}
 	if !regexp.MustCompile(`^arn:[a-z-]+:iam::\d{12}:role/.+$`).MatchString(f.ARN) {
 		f.Wrong("arn", "is not the ARN of a role; write one such as arn:aws:iam::123456789012:role/models")
 	}
@@ -104,14 +103,14 @@ func (f *awsRoleFile) resolve() provider.Role {
 		}
 	}
 	for key, value := range f.Tags {
-		r.Tags = append(r.Tags, provider.Tag{Key: key, Value: value})
+		r.Tags = append(r.Tags, Tag{Key: key, Value: value})
 	}
-	slices.SortFunc(r.Tags, func(a, b provider.Tag) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(r.Tags, func(a, b Tag) int { return strings.Compare(a.Key, b.Key) })
 	return r
 }
 
-func (f *providerFile) google() *provider.Google {
-	g := &provider.Google{File: f.Path(f.Google.Credentials), Impersonate: f.Google.Impersonate, Delegates: f.Google.Delegates, Scopes: f.Google.Scopes, QuotaProject: f.Google.QuotaProject}
+func (f *Settings) google() *Google {
+	g := &Google{File: f.Path(f.Google.Credentials), Impersonate: f.Google.Impersonate, Delegates: f.Google.Delegates, Scopes: f.Google.Scopes, QuotaProject: f.Google.QuotaProject}
 	if len(g.Scopes) == 0 {
 		g.Scopes = []string{googleScope}
 	}
@@ -127,9 +126,9 @@ func (f *providerFile) google() *provider.Google {
 	return g
 }
 
-func (f *providerFile) azure() *provider.Azure {
+func (f *Settings) azure() *Azure {
 	z := &f.Azure
-	a := &provider.Azure{Tenant: z.Tenant, Client: z.Client, Certificate: f.Path(z.Certificate), Password: z.CertificatePassword, Scope: cmp.Or(z.Scope, azureScope), Authority: z.Authority}
+	a := &Azure{Tenant: z.Tenant, Client: z.Client, Certificate: f.Path(z.Certificate), Password: z.CertificatePassword, Scope: cmp.Or(z.Scope, azureScope), Authority: z.Authority}
 	if z.ClientSecret != "" {
 		a.Secret = secret.NewFile(z.ReferencedFile("client_secret"), z.ClientSecret, func(secret.String) bool { return true })
 	}
@@ -154,11 +153,11 @@ func (f *providerFile) azure() *provider.Azure {
 }
 
 // fileKey makes the key of a provider follow the file that api_key names.
-func (f *providerFile) fileKey(p *provider.Provider) {
+func (f *Settings) fileKey(p *Provider) {
 	path := f.ReferencedFile("api_key")
 	if path == "" || p.Key == "" || p.Auth.Header() == "" {
 		return
 	}
 	valid := func(s secret.String) bool { return !strings.ContainsFunc(s.Reveal(), notInHeader) }
-	p.Credential = provider.NewFileKey(p.Auth, secret.NewFile(path, p.Key, valid))
+	p.Credential = NewFileKey(p.Auth, secret.NewFile(path, p.Key, valid))
 }
