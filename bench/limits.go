@@ -5,8 +5,8 @@ import "fmt"
 // none marks a figure without a goal or without a limit.
 const none = -1
 
-// standard is a figure with its goal, which a full run is compared with, and its limit,
-// which fails a quick run.
+// standard is a figure with a goal and a limit. A full run reports the goal; a quick run fails
+// beyond the limit.
 type standard struct {
 	figure
 	goal, limit float64

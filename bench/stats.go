@@ -58,8 +58,8 @@ func highest(start float64, steps int, holds func(rate float64) bool) float64 {
 	return low
 }
 
-// bracket returns a rate that holds and one that does not, a factor of two above it. It
-// gives up after six steps.
+// bracket returns a rate for which holds is true, and twice that rate, for which holds is
+// false. It gives up after six steps.
 func bracket(start float64, holds func(rate float64) bool) (low, high float64) {
 	if holds(start) {
 		for low = start; low < start*64; low *= 2 {

@@ -70,8 +70,8 @@ func serve(ctx context.Context, at endpoint, h http.Handler) error {
 	return nil
 }
 
-// player answers in one dialect. What it says is made once, so that it costs little
-// of the machine that the others are measured on.
+// player answers in one dialect. Its responses are made once, because it shares the machine
+// with the programs that are measured.
 type player struct {
 	wire
 	dialect testrig.Dialect

@@ -66,7 +66,7 @@ func validVersion(u *testrig.Upstream, n int) string {
 // version is a configuration with a name for messages.
 type version struct{ name, text string }
 
-// invalidVersions are what programs that write configurations have written in the field.
+// invalidVersions are broken configurations that real programs have written.
 func invalidVersions(u *testrig.Upstream) []version {
 	text := validVersion(u, 0)
 	return []version{

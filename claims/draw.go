@@ -31,7 +31,8 @@ var testedAreas = []area{
 	{folder: "protocol", second: "protocol/all", reports: true},
 }
 
-// equivalentPath names the mutants that change nothing that a test could see, with the reason.
+// equivalentPath is a file with the mutants that no test can catch because they change no
+// behaviour, each with the reason.
 const equivalentPath = "claims/equivalent.yaml"
 
 // equivalent is a mutant that no test can or should catch.
@@ -82,7 +83,8 @@ func (a area) population(root string, src *source) ([]mutant, error) {
 	return all, nil
 }
 
-// draw is the mutants that are played, by number, and those that wait for the place of one that does not compile.
+// draw has the mutants that are played, by number, and spare mutants. A spare one takes the place of a mutant
+// that does not compile.
 type draw struct {
 	areas   []area
 	playing map[int]mutant
@@ -121,7 +123,7 @@ func newDraw(p *player, areas []area, n int, seed uint64, pattern *regexp.Regexp
 	return d, nil
 }
 
-// take adds the area's next mutant, and tells whether it has one.
+// take adds the next mutant of an area. It reports false if the area has no more.
 func (d *draw) take(area int) bool {
 	if len(d.waiting[area]) == 0 {
 		return false

@@ -15,7 +15,7 @@ const mutantVariable = "ISOGLOSS_MUTANT"
 // In a process whose variable has this value, each function prints the numbers of its mutants when it runs.
 const tracing = "trace"
 
-// spliced is a set of files in which every function has its mutants beside it, so that one compilation serves all of them:
+// spliced is a set of files in which the mutants of each function stand beside it. One compilation serves all mutants:
 //
 //	func f() error { if mutantIs("7") { return func() error { …the changed body… }() }; …the body… }
 type spliced struct {

@@ -98,8 +98,8 @@ func (c *cluster) revoke(ctx context.Context, k key) {
 	testrig.Must(c.nodes[0].Command(ctx, "keys", "revoke", "-c", c.nodes[0].Config, k.ID))
 }
 
-// foreignKeys creates keys that are well formed, with the same pepper, and that no store
-// of the cluster knows. Their node never runs.
+// foreignKeys creates well-formed keys, with the cluster's pepper, that are in no store of the
+// cluster. Their node never runs.
 func (c *cluster) foreignKeys(ctx context.Context, n int) []key {
 	s := c.settings()
 	s.store = "sqlite"

@@ -96,8 +96,8 @@ func (c *cluster) settled(ctx context.Context, within time.Duration) []row {
 	}
 }
 
-// settledFor does the same and waits a little longer, for rows of requests that
-// delivered nothing and for duplicates.
+// settledFor waits a second longer than settled, for rows of requests that delivered nothing
+// and for duplicates.
 func (c *cluster) settledFor(ctx context.Context, within time.Duration) []row {
 	c.settled(ctx, within)
 	testrig.Pause(ctx, time.Second)

@@ -207,7 +207,7 @@ func matches(w, g atom, rest string) bool {
 	return g.Kind == kindText && speaker && strings.Contains(rest, w.Text)
 }
 
-// compareResults compares each result with the one that has the id of its call upstream.
+// compareResults compares each result with the result that the upstream got for the same call.
 func compareResults(d *diffs, want, got []atom, c Cell) {
 	calls := ofFlat(got, kindCall)
 	numbers := ofFlat(want, kindCall)

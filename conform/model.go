@@ -120,8 +120,8 @@ type APIError struct {
 }
 
 // Reading is a response that a strict client has read. Problems has the violations of the
-// protocol, Values what is wrong in values that a gateway may have copied: usage that does
-// not add up, sources without their spans, empty ids.
+// protocol. Values has wrong values that a gateway may have copied: usage that does not add
+// up, sources without their spans, empty ids.
 type Reading struct {
 	Pieces   []Piece
 	Stop     string

@@ -172,8 +172,8 @@ func usersJoined(turns []Turn) []Turn {
 	return out
 }
 
-// withoutBlank removes the texts of the user that are blank and have no other text beside them in
-// the turn. It returns their number.
+// withoutBlank removes blank texts of the user from turns that have no other text. It returns
+// their number.
 func withoutBlank(turns []Turn) (out []Turn, removed int) {
 	out = slices.Clone(turns)
 	for i, t := range out {

@@ -28,7 +28,7 @@ type Runner struct {
 	client   *http.Client
 }
 
-// Cells returns the cells in which the case runs and which the target serves.
+// Cells returns the cells of the case that the target serves.
 func (r *Runner) Cells(c *Case) []Cell {
 	var out []Cell
 	for _, client := range Dialects() {

@@ -270,7 +270,7 @@ const (
 	Compact                      // shortens a conversation; relayed to upstreams of the same dialect, and not translated
 )
 
-// Location is the route that a request is for, with what its path and its headers say.
+// Location is the route of a request, with the values in its path and headers.
 type Location struct {
 	*Route
 	URLPath string // escaped, as the client sent it

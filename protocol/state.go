@@ -29,8 +29,8 @@ type Reference struct {
 	Param string // the path of the member
 }
 
-// FindReferences returns the ids that a request has at these paths, which have the form
-// that FindModels describes. Lists are searched only if they contain one of the marks.
+// FindReferences returns the ids at these paths of a request. FindModels describes the form of
+// a path. Lists are searched only if they contain one of the marks.
 func FindReferences(body *wire.Index, paths []string, marks ...string) (list []Reference) {
 	f := finder{body: body}
 	f.find(paths, marks...)

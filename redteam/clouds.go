@@ -217,7 +217,8 @@ func cloudStream(up, text string) (media string, stream []byte) {
 		`{"type":"response.failed","sequence_number":1,"response":{"id":"resp_1","object":"response","created_at":1,"status":"failed","model":"m","output":[],"error":{"code":"server_error","message":"`+text+`"}}}`)
 }
 
-// frames encodes events, each a name and its JSON. A name that ends in Exception is one.
+// frames encodes events, each given by its name and its JSON. An event whose name ends in
+// Exception is encoded as an exception.
 func frames(list ...[2]string) []byte {
 	var out bytes.Buffer
 	for _, e := range list {

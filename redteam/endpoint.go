@@ -54,8 +54,8 @@ func (p endpoint) request(key string) request {
 // inPath reports whether the model is in the path.
 func (p endpoint) inPath() bool { return p.dialect == testrig.Gemini }
 
-// control checks that a valid request is served, so that attacks are refused for what they
-// are and not for another reason.
+// control checks that a valid request is served. Otherwise the refusal of attacks would prove
+// nothing.
 func (r *rig) control(ctx context.Context, q request) {
 	e := r.send(ctx, q)
 	if e.status != 200 || len(e.upstream) != 1 {

@@ -16,7 +16,8 @@ var marks atomic.Int64
 
 func mark() string { return fmt.Sprintf("mark%06d", marks.Add(1)) }
 
-// formulaAttacks send texts that a spreadsheet would run, which the ledger keeps, and export it.
+// formulaAttacks send texts that a spreadsheet would run as formulas, and export the ledger that
+// holds them.
 func formulaAttacks() (all []attack) {
 	for place, before := range map[string]string{"first": "", "semicolon": "x;", "semicolon-space": "x; ", "semicolon-quote": `x;"`, "semicolons": "x;;", "tab": "x\t", "space": " ", "quote": `"`} {
 		for name, c := range map[string]string{"equals": "=", "plus": "+", "minus": "-", "at": "@", "wide-equals": "＝", "wide-plus": "＋", "wide-minus": "－", "wide-at": "＠"} {

@@ -12,7 +12,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
-// signMembers returns a token of valid claims, in whose text edit changes members.
+// signMembers returns a signed token with valid claims. edit may change the text of the claims
+// before it is signed.
 func signMembers(name string, edit func(members string) string) badToken {
 	return badToken{name, func(p *issuer) string {
 		text := testrig.Compact(p.claims("main", nil))
@@ -20,7 +21,7 @@ func signMembers(name string, edit func(members string) string) badToken {
 	}}
 }
 
-// badTypes have a claim of another type.
+// badTypes returns tokens with one claim of a wrong type.
 func badTypes() (all []badToken) {
 	values := map[string]string{"null": `null`, "true": `true`, "number": `17`, "list": `["x"]`, "object": `{"a":"x"}`, "infinite": `1e999`, "empty": `""`}
 	refused := map[string][]string{

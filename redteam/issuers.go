@@ -10,7 +10,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
-// Most that the gateway may read of an answer that does not end, with what is on its way.
+// Maximum number of bytes that the gateway may read of an endless answer, including those in
+// network buffers.
 const mostRead = 32 << 20
 
 // documents are the answers of an issuer that an attack replaces, with the members that count.
@@ -92,7 +93,8 @@ func issuersRig(ctx context.Context, o options) (*rig, error) {
 	return admitsControl(ctx, r, err)
 }
 
-// admitsControl checks that a valid token is served, so that others are refused for what they are.
+// admitsControl checks that a valid token is served. Otherwise the refusal of other tokens would
+// prove nothing.
 func admitsControl(ctx context.Context, r *rig, err error) (*rig, error) {
 	if err != nil {
 		return nil, err

@@ -147,7 +147,7 @@ func jsonAttacks() (all []attack) {
 	return all
 }
 
-// sends returns what an attack does that consists of one request.
+// sends returns the action of an attack that is a single request.
 func sends(q request) func(context.Context, *rig) *evidence {
 	return func(ctx context.Context, r *rig) *evidence { return r.send(ctx, q) }
 }

@@ -106,7 +106,8 @@ func (c *credentials) set(a hostile.Answer) *hostile.Server {
 	return h
 }
 
-// metadataAttacks have a source answer anything. No request is sent with what comes of it.
+// metadataAttacks have a source answer anything. No request may be sent with a credential from
+// that answer.
 func metadataAttacks(s source) (all []attack) {
 	for _, a := range hostile.Answers(s.filled(time.Hour), "http://elsewhere") {
 		member, value, changed := strings.Cut(a.Name, " is ")

@@ -10,7 +10,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
-// outside are the paths of the admin port outside of the admin API that show what a row of it shows.
+// outside are paths of the admin port that are not in the admin API and show the same as one of its
+// operations.
 var outside = []struct{ row, method, path, body string }{
 	{"list-targets", "GET", "/metrics", ""},
 	{"list-models", "GET", "/models", ""},
@@ -32,8 +33,8 @@ func callers() []string {
 	return names
 }
 
-// openAttacks read all that an admin port serves that other machines can reach: the rows of the API that are
-// read, and the paths beside it, which have the roles of their rows.
+// openAttacks read all that an admin port serves that other machines can reach: every reading operation of
+// the API, and the paths beside the API, which need the roles of the operation that shows the same.
 func openAttacks() (all []attack) {
 	add := func(name, key string, op operation, q func(r *rig) request) {
 		do := func(ctx context.Context, r *rig) *evidence {

@@ -154,7 +154,7 @@ func newRig(o options) (*rig, error) {
 	return r, nil
 }
 
-// start starts a rig whose gateway has the configuration that build returns.
+// start starts a rig. build returns the configuration of its gateway.
 func start(build func(*rig) *config) func(context.Context, options) (*rig, error) {
 	return func(ctx context.Context, o options) (*rig, error) {
 		r, err := newRig(o)

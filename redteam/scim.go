@@ -126,7 +126,8 @@ func claimlessAttacks() (all []attack) {
 	return all
 }
 
-// lookAlikes use tokens with names that look like that of a user, or become it by a careless comparison.
+// lookAlikes use tokens with names that look like a user's name, or that a careless comparison takes for
+// it.
 func lookAlikes() (all []attack) {
 	for kind, name := range map[string]string{
 		"kelvin": "\u212aatesmith", "long-s": "kate\u017fmith", "fullwidth": "\uff4batesmith", "cyrillic": "k\u0430tesmith", "dotless": "katesm\u0131th", "dotted": "KATESM\u0130TH", "zero-width": "kate\u200bsmith", "space-after": "katesmith ", "space-before": " katesmith", "nul": "katesmith\x00", "nul-inside": "kate\x00smith", "soft-hyphen": "kate\u00adsmith",

@@ -72,13 +72,13 @@ const (
 	idlePatience = 4 * time.Second // then the client closes its side
 )
 
-// send sends a request and returns everything that came of it.
+// send sends a request and returns its whole result.
 func (r *rig) send(ctx context.Context, q request) *evidence {
 	return r.sendRaw(ctx, q.text(r), q.admin, q.from, 0)
 }
 
-// sendRaw writes bytes to a new connection and reads until the gateway closes it. A gateway
-// that may wait for more bytes than there are learns after a time that there are none; 0
+// sendRaw writes bytes to a new connection and reads until the gateway closes it. If the
+// gateway waits for more bytes than there are, send closes the sending side after a time; 0
 // means never.
 func (r *rig) sendRaw(ctx context.Context, text string, admin bool, from string, closeAfter time.Duration) *evidence {
 	r.take()

@@ -12,7 +12,7 @@ const smuggled = "GET /v1/models HTTP/1.1\r\nHost: smuggled\r\n\r\n"
 // plain are the lines that every request below has besides those of the attack.
 const plain = "Host: gateway\r\nContent-Type: application/json\r\nAuthorization: Bearer {key}\r\n"
 
-// framing is a request whose end or whose lines two parsers see differently.
+// framing is a request that two parsers divide differently, at its end or at its lines.
 type framing struct {
 	name  string
 	text  string // {key} and {length} stand for the key and for the length of body

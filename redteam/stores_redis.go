@@ -239,8 +239,8 @@ func hostileReplies() map[string]func(net.Conn) {
 	}
 }
 
-// hostileRedis puts a server in the place of Redis, from the first byte or after the
-// connection was set up and a script is called.
+// hostileRedis puts a hostile server in the place of Redis. It misbehaves from the first byte,
+// or at the first script after a correct start of the connection.
 func hostileRedis() (all []attack) {
 	for name, say := range hostileReplies() {
 		for _, when := range []string{"at-once", "later"} {

@@ -123,8 +123,8 @@ func storedAttacks() (all []attack) {
 	return all
 }
 
-// vendorIDs are members in which a request names something that the vendor keeps for the
-// operator's account.
+// vendorIDs are members with the id of something that the vendor keeps for the operator's
+// account.
 func vendorIDs() map[string]request {
 	resp := func(members string) request {
 		return request{path: "/v1/responses", body: `{"model":"resp/m",` + members + `}`}

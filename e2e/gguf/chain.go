@@ -14,9 +14,9 @@ import (
 // and then ends. It has no memory: the next token depends on the one before alone, so
 // no piece may stand in the answer twice.
 //
-// The architecture is Llama's. Attention and the feed-forward layer are all zero, which
-// leaves a token's embedding as it is; it has one column for each token. The matrix
-// at the end is then a table of who follows whom.
+// The architecture is Llama's. Attention and the feed-forward layer are all zero, which leaves
+// a token's embedding as it is; it has one column for each token. The matrix at the end is
+// then a table of successors.
 func Chain(pieces []string) ([]byte, error) {
 	v := newVocabulary()
 	var answer []int

@@ -54,8 +54,8 @@ func (v *vocabulary) add(token string, kind int32) (id int, isNew bool) {
 	return id, true
 }
 
-// complete adds letters, so that text is not all bytes, and fills up to a width that
-// the engine's arithmetic likes.
+// complete adds letters, so that not all text is single bytes, and then entries up to a size
+// that suits the engine.
 func (v *vocabulary) complete() {
 	for _, c := range blank + "\nabcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,!?:;'\"()-_/{}[]" {
 		v.add(string(c), normal)

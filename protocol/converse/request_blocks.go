@@ -11,8 +11,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// jsonMark notes that a text of a tool result is JSON, and statusMark that a result says
-// that it succeeded.
+// jsonMark notes that a text of a tool result is JSON. statusMark notes a result with the
+// status success.
 const (
 	jsonMark   = "json"
 	statusMark = "status"

@@ -23,8 +23,8 @@ const (
 	gptOSS
 )
 
-// maker returns the protocol that a model's maker serves it by. The signatures of Claude are those
-// of Anthropic's own protocol.
+// maker returns the protocol of a model's vendor. The signatures of Claude are those of
+// Anthropic's own protocol.
 func maker(model string) protocol.Name {
 	if isClaude(strings.ToLower(model)) {
 		return protocol.Anthropic

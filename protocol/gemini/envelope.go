@@ -45,8 +45,9 @@ func wrapVertex(out *protocol.Outgoing, place protocol.Place, _ *llm.Report) *ll
 	return nil
 }
 
-// countBody returns the body of a token count without the object in which only the Gemini API
-// has a request, and without the model, whose name is another one on Vertex.
+// countBody returns the body of a token count for Vertex: without the object around the
+// request, which only the Gemini API has, and without the model, which has another name on
+// Vertex.
 func countBody(body []byte) ([]byte, *llm.Error) {
 	x, err := wire.IndexObject(body)
 	if err != nil {

@@ -18,8 +18,8 @@ func reportPhase(t *llm.Text, path string, report *llm.Report) {
 	}
 }
 
-// reportEnvelope reports what the response holds outside its candidates that the
-// protocol has no field for.
+// reportEnvelope reports members of the response beside its candidates for which the protocol
+// has no field.
 func reportEnvelope(resp *llm.Response, report *llm.Report) {
 	if resp.Usage != nil && resp.Usage.CacheWrite > 0 {
 		report.Drop("usage.cache_write", "usage.cache_write", "tokens written to a cache are counted as read anew")

@@ -187,8 +187,8 @@ func (c *choice) cite() {
 	c.spans = later
 }
 
-// rest returns what came after the text that it is of: sources and log probabilities. Of a non-streaming response all are
-// kept.
+// rest returns the members that came after their text: sources and log probabilities. Of a non-streaming response all
+// are kept.
 func (c *choice) rest() (e llm.Ext) {
 	if c.s.whole {
 		return e

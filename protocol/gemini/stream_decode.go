@@ -26,8 +26,8 @@ type streamDecoder struct {
 	to      []llm.Event
 }
 
-// Decode decodes one event. An array, which a stream without alt=sse is, counts
-// as its events.
+// Decode decodes one event. A stream without alt=sse is one JSON array; Decode decodes each of
+// its elements as an event.
 func (s *streamDecoder) Decode(_, data []byte, to []llm.Event) []llm.Event {
 	data = bytes.TrimSpace(data)
 	if s.over || len(data) == 0 || data[0] == ':' || string(data) == "[DONE]" {

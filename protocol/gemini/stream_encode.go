@@ -312,8 +312,8 @@ func (s *StreamEncoder) flushThoughts(to []byte) []byte {
 	return to
 }
 
-// flushCalls writes the complete calls in the order in which they began, which is
-// the order in which clients run them.
+// flushCalls writes the complete calls in the order in which they began. Clients run them in
+// this order.
 func (s *StreamEncoder) flushCalls(choice int, to []byte) []byte {
 	c := s.choice(choice)
 	for len(c.calls) > 0 && c.calls[0].ended {

@@ -92,8 +92,8 @@ func notFound(message string) *llm.Error {
 	return &llm.Error{Kind: llm.NotFound, Code: "unknown_path", Message: message}
 }
 
-// splitVersion splits the version from a path. A client whose base URL ends in /v1
-// appends its own version, which is the one that counts.
+// splitVersion splits the version from a path. A client whose base URL ends in /v1 appends its
+// own version. The last version of the path is used.
 func splitVersion(path string) (version, rest string) {
 	version, rest, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if !knownVersion(version) {

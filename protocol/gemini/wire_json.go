@@ -24,9 +24,9 @@ func unmarshalRequest(body []byte, v any) error {
 	return wire.Unmarshal(s.(spelling).camel(body), v)
 }
 
-// spelling lists the members of one of Google's types, so that their names can be
-// converted without those that belong to a user. A member whose value has no Google
-// type leads to nil, and nothing below it is converted.
+// spelling lists the members of one of Google's types. Only their names are converted; names
+// in a user's own JSON are not. A member whose value has no Google type leads to nil, and
+// nothing below it is converted.
 type spelling map[string]spelling
 
 // spellings caches the spelling of each wire type. Its keys are of type reflect.Type.

@@ -11,8 +11,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// Models reads the model list of OpenAI and of the many servers that serve its form, with
-// the members by which they extend it.
+// Models reads a model list in OpenAI's form, with the additional members of other servers.
 func Models() *protocol.ModelSource {
 	return &protocol.ModelSource{Path: "/v1/models", Read: readModels}
 }
@@ -100,8 +99,8 @@ func ListedModel(m protocol.Model) []byte {
 	return append(appendDetails(b, m), '}')
 }
 
-// appendDetails writes what OpenAI's list has no members for, in those of Groq and
-// OpenRouter, which clients know.
+// appendDetails writes details for which OpenAI's list has no members. It uses those of Groq
+// and OpenRouter, which clients know.
 func appendDetails(b []byte, m protocol.Model) []byte {
 	if m.Context > 0 {
 		b = strconv.AppendInt(append(b, `,"context_window":`...), m.Context, 10)
@@ -139,8 +138,8 @@ var modelPaths = []string{"models", "fallbacks", "contextWindowFallbacks", "cont
 	"plugins[].model", "plugins[].models", "plugins[].allowedModels", "tools[].model", "tools[].parameters.model",
 	"providerOptions.gateway.model", "providerOptions.gateway.models"}
 
-// FindModels returns the models that a request names beside its own, at the places that
-// upstreams of the two protocols share, and at further ones.
+// FindModels returns the models that a request names beside its own. It looks at the places
+// that Chat and Responses share, and at further ones.
 func FindModels(body *wire.Index, more ...string) []protocol.InnerModel {
 	return append(protocol.FindModels(body, modelPaths...), protocol.FindModels(body, more...)...)
 }

@@ -23,8 +23,7 @@ func embedder() *protocol.Embedder {
 		DecodeResponse: decodeEmbeddings, EncodeResponse: encodeEmbeddings}
 }
 
-// The body of an embeddings request was checked for duplicate names before; strings may
-// hold lone surrogates.
+// embedOptions are for reading an embeddings request, whose strings may hold lone surrogates.
 var embedOptions = jsontext.AllowInvalidUTF8(true)
 
 // decodeEmbedRequest reads a client's request for embeddings.

@@ -315,8 +315,8 @@ func keptChoice(e llm.Ext) Choice {
 	return c
 }
 
-// reasoningNames returns the member names under which a thought is written, or
-// the content parts that it is written as.
+// reasoningNames returns the members for the text of a thought, or the types of content parts
+// for it.
 func reasoningNames(e llm.Ext) (names []string, parts wire.List[Part]) {
 	if e.Protocol == own {
 		if raw := e.Get(partMark); raw != "" && wire.Unmarshal([]byte(raw), &parts) == nil {

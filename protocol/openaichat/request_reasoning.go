@@ -125,8 +125,8 @@ func sealsOf(details []detail) []llm.Seal {
 // unknownFormat is the format of a detail without a seal.
 const unknownFormat = "unknown"
 
-// detailsOf writes the seals of a turn's thought with the given number, so that a client that sends them back gives
-// the model its own reasoning again. The clients' text joins all thoughts, so the later ones have theirs here too.
+// detailsOf writes the seals of a turn's thought with the given number. If the client sends them back, the model
+// gets its own reasoning again. The clients' text joins all thoughts, so the later ones have theirs here too.
 func detailsOf(seals []llm.Seal, number int, text string) []wire.Raw {
 	var details []detail
 	for _, s := range seals {

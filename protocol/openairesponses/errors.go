@@ -86,10 +86,9 @@ func (Codec) ErrorStatus(e *llm.Error) int { return e.HTTPStatus() }
 // EncodeError writes OpenAI's error envelope.
 func (Codec) EncodeError(e *llm.Error) []byte { return openai.EncodeError(e) }
 
-// EncodeStreamError writes the end of a stream that has failed and that this
-// package has not written. Agents wait for response.failed and report a mere
-// disconnect without it (RSP-04); at a member "error" the vendor's SDKs raise. The
-// response's own id is not known here.
+// EncodeStreamError writes the end of a failed stream whose events this package did not
+// encode. Agents wait for response.failed and report a mere disconnect without it (RSP-04); at
+// a member "error" the vendor's SDKs raise. The response's own id is not known here.
 func (Codec) EncodeStreamError(e *llm.Error) []byte {
 	return encodeFailed(e, llm.MintID("resp_", e.Message), 0)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// These marks are members that this codec adds to an Ext for its own encoder.
-// Other marks keep the original JSON of a member.
+// Members that the decoder adds to an Ext, as notes for this codec's own encoder. All other
+// members of an Ext are JSON of the request.
 const (
 	// instructionsMark marks a turn that was the request's instructions.
 	instructionsMark = protocol.MarkPrefix + "is_instructions"

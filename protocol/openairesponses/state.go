@@ -26,8 +26,8 @@ func references(body *wire.Index) []protocol.Reference {
 	return append(list, itemReferences(body)...)
 }
 
-// itemReferences returns the ids of the items that the vendor has to look up: references,
-// and items that lack what they are about.
+// itemReferences returns the ids of the items that the vendor has to look up: references, and
+// items without their content.
 func itemReferences(body *wire.Index) (list []protocol.Reference) {
 	s := body.Scan("input")
 	if text := s.Rest(); !mayRefer(text) && !bytes.Contains(text, []byte(`"reasoning"`)) && !bytes.Contains(text, []byte(`"image_generation_call"`)) &&

@@ -108,9 +108,9 @@ type expander struct {
 	unknown int // references that it does not know
 }
 
-// addUpTo adds the conversation up to and including a response. It reports whether the
-// store knows all of it, and adds nothing where it does not. It stops early when the
-// conversation is too large.
+// addUpTo adds the conversation up to and including a response. It reports false, and adds
+// nothing, if the store lacks a part of the chain. It stops early when the conversation is too
+// large.
 func (x *expander) addUpTo(id string) bool {
 	type turn struct {
 		input Input

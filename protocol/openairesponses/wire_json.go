@@ -46,7 +46,7 @@ func (o *object) raw(name string, value llm.Raw) {
 	}
 }
 
-// bytes writes a value that is not needed as a string, which would be a copy.
+// bytes writes a value from bytes. A string would be a copy.
 func (o *object) bytes(name string, value []byte) {
 	if o.name(name) {
 		o.text = append(o.text, value...)

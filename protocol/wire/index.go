@@ -186,7 +186,8 @@ func explainIndex(text []byte, at span, names []string) error {
 	return &Error{Message: "not valid JSON", Cause: errNoReason}
 }
 
-// errNoReason is the cause if the JSON library accepts what the Scanner does not, which would be a defect.
+// errNoReason is the cause if the JSON library accepts a text that the Scanner rejects. That would be a
+// defect of the Scanner.
 var errNoReason = errors.New("the JSON library accepts it")
 
 // skipValue reads one value token by token, because the decoder shows its depth

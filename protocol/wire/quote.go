@@ -36,8 +36,8 @@ func AppendQuoteOrNull(dst []byte, s string) []byte {
 	return AppendQuote(dst, s)
 }
 
-// appendEscaped appends valid UTF-8 with the escapes that JSON needs, which are the
-// same as those of the JSON library. It copies the parts between them at once.
+// appendEscaped appends valid UTF-8 with the same escapes as the JSON library. It copies the
+// parts between them at once.
 func appendEscaped(dst []byte, s string) []byte {
 	for {
 		n := plainPrefix(s)

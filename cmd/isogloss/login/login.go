@@ -254,8 +254,8 @@ func (l *Logins) post(ctx context.Context, address string, form url.Values) (*ht
 	return l.client().Do(req)
 }
 
-// discover returns the addresses of a gateway. All must have its origin, so that tokens reach no
-// other server.
+// discover returns the addresses of a gateway. All addresses must have the origin of the
+// gateway, so that tokens reach no other server.
 func (l *Logins) discover(ctx context.Context, gateway string) (s server, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, gateway+"/.well-known/oauth-authorization-server", http.NoBody)
 	if err != nil {

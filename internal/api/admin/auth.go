@@ -48,8 +48,8 @@ func (s *server) identify(r *http.Request, c *call, api string) *openapi.Problem
 	return nil
 }
 
-// isJSON reports whether the body is declared as JSON. A page of another origin cannot declare that
-// without a CORS preflight, which the API does not answer.
+// isJSON reports whether the body is declared as JSON. A page of another origin needs a CORS
+// preflight to send this type, and the API answers none.
 func isJSON(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && kind == "application/json" && r.Header.Get("Content-Encoding") == ""

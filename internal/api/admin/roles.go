@@ -7,8 +7,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 )
 
-// scope is the part of the gateway that an operator who is bound to an organisation
-// reaches by a route.
+// scope says how much of the gateway a route shows to an operator of one organisation.
 type scope string
 
 const (

@@ -67,7 +67,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, origin, callback,
 }
 
 // sealAttempt returns the value of the cookie of an attempt. Its MAC shows that the gateway has begun the
-// attempt, and so that the user code was entered and not guessed.
+// attempt. So the user code was entered at the gateway, and not guessed.
 func (s *Server) sealAttempt(origin string, a attempt, ends time.Time) string {
 	text := strings.Join([]string{a.state, a.nonce, a.verifier, a.code, strconv.FormatInt(ends.Unix(), 10)}, ".")
 	return text + "." + s.attemptMAC(origin, text)

@@ -77,8 +77,8 @@ func percent(live, roots, size int64) int {
 // size returns the size of the heap at which collections start.
 func size() int64 { return min(minSize, debug.SetMemoryLimit(-1)/limitShare) }
 
-// last returns the size of the objects that the last collection has kept, and of the stacks and global
-// variables that it has read.
+// last returns two sizes of the last collection: the objects that it kept, and the stacks and global
+// variables that it read.
 func last() (live, roots int64) {
 	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 	metrics.Read(samples)

@@ -71,8 +71,8 @@ func bounded(list []LiveTarget) []LiveTarget {
 	return append(list[:maxTargets-1:maxTargets-1], rest)
 }
 
-// hiddenOut returns targets that are out of service and that bounded sums up: an alert
-// must name them.
+// hiddenOut returns the targets out of service that have no series of their own: an alert must
+// name them.
 func hiddenOut(list []LiveTarget) (names []string) {
 	if len(list) <= maxTargets {
 		return nil

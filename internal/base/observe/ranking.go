@@ -118,8 +118,8 @@ func (r *ranking[K]) remove(value K) {
 	delete(r.uses, value)
 }
 
-// leaders holds what build returns for the most used keys. For all others it holds what
-// build returns for overflow(key), which has few values.
+// leaders holds what build returns for the most used keys. For all other keys it holds what
+// build returns for overflow(key). overflow has few results.
 type leaders[K comparable, V any] struct {
 	overflow func(K) K
 	build    func(K) V
@@ -172,7 +172,7 @@ func (l *leaders[K, V]) other(k K) V {
 	return v
 }
 
-// instead returns what stands for a key that has lost its name.
+// instead returns the value for a key without a name of its own.
 func (l *leaders[K, V]) instead(k K) V {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -127,7 +127,7 @@ func (recordOnly) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingR
 // Description implements sdktrace.Sampler.
 func (recordOnly) Description() string { return "RecordOnly" }
 
-// orRecord samples as its sampler does, and records what that drops.
+// orRecord is a sampler around another one. It records the traces that the other drops.
 type orRecord struct{ sdktrace.Sampler }
 
 // ShouldSample implements sdktrace.Sampler.

@@ -21,7 +21,7 @@ type Settings struct {
 	Key string `key:"key" is:"file" example:"/etc/isogloss/redis.key"`
 }
 
-// FromText lets it be written as its address alone.
+// FromText reads the short form of the section, which is the address alone.
 func (s *Settings) FromText(text string) { s.URL = secret.String(text) }
 
 // Check checks the address, and that the files are used.

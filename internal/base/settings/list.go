@@ -229,7 +229,7 @@ const (
 	secretNot    = "not"    // nothing
 )
 
-// display returns a value as text, without what is secret of it.
+// display returns a value as text, with *** for its secret part.
 func (p place) display(v reflect.Value) string {
 	hide := p.secret
 	switch x := v.Interface().(type) {
@@ -316,8 +316,8 @@ func elem(t reflect.Type) reflect.Type {
 	return t
 }
 
-// hideURL returns a text without what is secret if it is a URL. Of every URL the credentials and the query are. A
-// text whose tag says that it is a URL is hidden if it is none.
+// hideURL returns a text without what is secret if it is a URL. Of every URL the credentials and the query are.
+// If the tag of a text says that it is a URL and it is none, the whole text is hidden.
 func hideURL(text, hide string) string {
 	scheme, rest, isURL := strings.Cut(text, "://")
 	if !isURL && hide == "" || hide == secretNot {

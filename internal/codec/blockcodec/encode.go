@@ -54,7 +54,8 @@ func (e *RequestEncoder) Output() {
 	e.DropIf(o.Logprobs != nil && *o.Logprobs || Value(o.TopLogprobs) > 0, "output.logprobs", "logprobs.unsupported")
 }
 
-// Stops returns the stop sequences. blank says that a blank one is sent, which the APIs reject. CRQ-24
+// Stops returns the stop sequences. With blank it keeps those of white space only, which the
+// APIs reject. CRQ-24
 func (e *RequestEncoder) Stops(blank bool) []wire.Text {
 	list := e.Req.Output.Stops
 	if e.Target.Gates.NoStop {
@@ -72,8 +73,8 @@ func (e *RequestEncoder) Stops(blank bool) []wire.Text {
 	return stops
 }
 
-// Sampling returns the sampling settings. none says that the model takes none, and one that it takes either temperature
-// or top_p.
+// Sampling returns the sampling settings. With none the model takes no sampling parameter. With one it takes either
+// temperature or top_p.
 func (e *RequestEncoder) Sampling(none, one bool) llm.Sampling {
 	s := e.Req.Sampling
 	e.DropIf(s.FrequencyPenalty != "", "sampling.frequency_penalty", "frequency_penalty.unsupported")

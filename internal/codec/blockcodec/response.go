@@ -36,8 +36,8 @@ func EncodeContent(blocks []llm.Block, report *llm.Report, encode func(b llm.Blo
 	return content, called
 }
 
-// ReportEnvelope reports what the response holds outside its blocks that the protocol has no field for. tier is the
-// service tier that is written, and standard another name of the usual one.
+// ReportEnvelope reports members of the response beside its blocks for which the protocol has no field. tier is the
+// service tier that is written. standard is another protocol's name of the same tier, which needs no report.
 func ReportEnvelope(resp *llm.Response, choice llm.Choice, tier, standard string, own protocol.Name, report *llm.Report) {
 	if len(resp.Choices) > 1 {
 		report.Drop("choices", "choices.dropped", "the protocol returns one choice; the others are dropped")

@@ -195,8 +195,8 @@ func (s *Conns) warn(message string, args ...any) {
 	}
 }
 
-// evict drops the connection of a list that has been idle for longest, if there is one, and adds it to
-// those that have to be closed.
+// evict removes the longest idle connection from a list, if there is one, and adds it to the
+// connections to close.
 func (s *Conns) evict(from *list.List, victims []*conn) []*conn {
 	e := from.Front()
 	if e == nil {

@@ -110,8 +110,8 @@ type conn struct {
 	kept   int             // bytes of corked
 }
 
-// Read reads what the client sent, up to a line that must be refused, and malformed
-// instead of that line.
+// Read reads what the client sent. It replaces a line that must be refused by malformed, and
+// ends there.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.refused.Load() {
 		return c.readMalformed(p)

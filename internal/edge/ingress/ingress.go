@@ -52,8 +52,8 @@ func NewTable(list []*protocol.Dialect) *Table {
 	return d
 }
 
-// Locate finds the endpoint of a request. The error is that of a path which belongs to
-// a dialect and leads nowhere.
+// Locate finds the endpoint of a request. The error is for a path that belongs to a dialect
+// but has no endpoint.
 func (d *Table) Locate(req *http.Request) (Endpoint, bool, *llm.Error) {
 	if e, ok := d.byPath[req.URL.Path]; ok {
 		if v := e.Dialect.Versions; v != nil && v.Header != "" {

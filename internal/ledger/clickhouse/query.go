@@ -45,8 +45,9 @@ func labelValue(name string) string {
 	return "tag_values[indexOf(tag_names, " + quote(key) + ")]" // number 0 is empty
 }
 
-// refusedCount is the place in counts of the rows of refused requests. The table has some of these, so that they are
-// found, but a sum does not: it takes this number from the first, and the refused requests from their own table.
+// refusedCount is the index in counts of the number of refused requests. The table of requests has only some of
+// them, to show. So a sum subtracts this number from its number of requests, and reads the number of all refused
+// requests from their own table.
 const refusedCount = 10
 
 // counts are the columns of a sum. The projections of the table have the same.

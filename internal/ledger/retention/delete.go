@@ -113,8 +113,8 @@ func (r *run) deleteRows(ctx context.Context, before int64) error {
 	return err
 }
 
-// deleteHours deletes sums. It keeps those of hours that have rows, because lists find rows by them, and of
-// the spending that budgets reach.
+// deleteHours deletes sums. It keeps the sums of hours that still have rows, because lists find rows by
+// these sums, and the sums of spending within a budget's window.
 func (r *run) deleteHours(ctx context.Context, reach time.Time) error {
 	before := r.now.Add(-r.policy.Hours)
 	var first sql.NullInt64

@@ -51,9 +51,9 @@ func (m mark) amount() usage.Money {
 	return m.budget.Amount/100*n + (m.budget.Amount%100*n+99)/100
 }
 
-// raiseAlerts writes an alert for each threshold that the accounts of the rows have passed, and a mark
-// that lasts for the window of the budget. It runs in the transaction that adds the rows to the sums,
-// so that each alert is written exactly once.
+// raiseAlerts writes an alert for each threshold that an account of the rows has passed. A mark, which
+// lasts for the window of the budget, keeps it from being written again. It runs in the transaction
+// that adds the rows to the sums, so that each alert is written exactly once.
 func (s *Store) raiseAlerts(ctx context.Context, c db.Conn, rows []usage.Row) error {
 	if len(s.thresholds) == 0 {
 		return nil

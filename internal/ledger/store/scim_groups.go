@@ -45,7 +45,8 @@ func (s *Store) SCIMGroups(ctx context.Context, name string) (list []access.SCIM
 	return list, err
 }
 
-// usersNamed returns the ids of active users whose present userName or externalId has a SCIM name.
+// usersNamed returns the ids of active users whose present userName or externalId gives a SCIM
+// name.
 func usersNamed(ctx context.Context, c db.Conn, name string) (ids []string, err error) {
 	err = c.Rows(ctx, func(row db.Scan) error {
 		var id, issuer, text string

@@ -9,8 +9,8 @@ import (
 // MACHeader is the name of the message header with the MAC of a message.
 const MACHeader = "isogloss-mac"
 
-// Key is the key of the MACs of messages. Gateways and consumers derive it from the first pepper, so that
-// others who may write to the broker cannot forge usage, nor positions that hide it.
+// Key is the key of the MACs of messages. Gateways and consumers derive it from the first pepper. A
+// stranger with access to the broker cannot forge usage, or positions that hide usage.
 type Key []byte
 
 // MAC returns the MAC of a message: of the name of its batch and its events.

@@ -28,7 +28,7 @@ type Books struct {
 	Refusals   *refusals.Recorder // of refused requests; nil: none are recorded
 }
 
-// Unrecorded is what happens to a request whose usage cannot be recorded.
+// Unrecorded says what to do with requests while usage cannot be recorded.
 type Unrecorded string
 
 // The choices.

@@ -103,8 +103,7 @@ func (a *Account) fill(row *usage.Row, r *Result) {
 	setTimes(row, last.Began)
 }
 
-// setTimes sets the times of a row from those of its attempts. The first byte is that of the attempt that
-// began at last.
+// setTimes sets the times of a row from those of its attempts. FirstByte is that of the latest attempt.
 func setTimes(row *usage.Row, last time.Time) {
 	for i := range row.Attempts {
 		t := &row.Attempts[i]
@@ -136,8 +135,8 @@ func addLast(row *usage.Row, last usage.Attempt) {
 	t.Usage, t.Cost, t.Charged, t.Rates = last.Usage, last.Cost, last.Charged, last.Rates
 }
 
-// facts returns the facts by which an attempt is charged, without the parts that other
-// targets sent.
+// facts returns what the charge of an attempt depends on. It leaves out the parts of the
+// response that other targets sent.
 func (a *Account) facts(t *Attempt, outcome usage.Outcome) usage.Facts {
 	if t.Began.IsZero() || a.parts.include(t.Began) {
 		return usage.Facts{Outcome: outcome, Price: a.price(t.Target)}

@@ -8,8 +8,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// parts holds the parts of a response that were sent by targets that broke off before
-// another target continued. The client pays for each part at its target's price.
+// parts holds the parts of a continued response. Each was sent by a target that broke off. The
+// client pays for each part at its target's price.
 type parts struct {
 	attempts  []usage.Attempt
 	sent      int64      // tokens of all parts, counted by the gateway

@@ -44,8 +44,8 @@ type left struct {
 	exact  bool // amount is without what open requests have reserved
 }
 
-// left returns what is left of the budget of an account, as of the last reservation. It does not wait for Redis, so that
-// with Redis it does not know what open requests have reserved.
+// left returns what is left of the budget of an account, as of the last reservation. It does not wait for Redis. So
+// with Redis it does not know the reservations of open requests.
 func (a *Account) left(of quota.Account) left {
 	q, org := a.books.Quotas, a.request.Org
 	if a.books.CountsInMemory {

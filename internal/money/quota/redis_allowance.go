@@ -20,8 +20,8 @@ func (a *Account) onlyBudget() bool {
 // left returns what is left of the budget, as last known.
 func (k *mirrorAccount) left() usage.Money { return k.account.Limit.Budget - k.spent - k.reserved }
 
-// usableUntil returns the time until which an allowance can be used after a call that was sent at the
-// given time. Redis keeps the lease for at least that long.
+// usableUntil returns how long an allowance can be used that a call, sent at the given time, has
+// granted or renewed. Redis keeps the lease for at least that long.
 func (r *redisBackend) usableUntil(sent int64) int64 {
 	return sent + r.options.Lease.Milliseconds()/2
 }
@@ -130,9 +130,9 @@ func (r *redisServer) grant(p *mirrorShard, k *mirrorAccount, l *lease, amount u
 	p.withAllowance[k] = true
 }
 
-// noteRefusal records a refusal by a budget, so that this node does not call Redis for each request of a
-// busy account that has nothing left. It also returns the account's allowance, because a request for
-// all that is left of the budget needs that money. The result is the given refusal.
+// noteRefusal records a refusal by a budget. Then this node does not call Redis for each request of a
+// busy account with nothing left. It also returns the account's allowance, because a request for all
+// that is left of the budget needs that money. The result is the given refusal.
 func (r *redisServer) noteRefusal(req *Request, refusal *Refusal) *Refusal {
 	if refusal == nil || refusal.Reason != Budget || r.usesShare() {
 		return refusal

@@ -301,8 +301,8 @@ type unregisteredLease struct {
 	amounts amounts
 }
 
-// registerLeases writes to Redis the leases with reservations that were made while Redis was lost,
-// and the leases that Redis has lost.
+// registerLeases writes two kinds of leases to Redis: those with reservations of an outage of
+// Redis, and those that Redis has lost.
 func (r *redisServer) registerLeases() bool {
 	r.sendMu.Lock()
 	defer r.sendMu.Unlock()

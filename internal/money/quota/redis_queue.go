@@ -40,7 +40,7 @@ type place struct {
 	unregistered *lease      // a lease whose id is not known until it is registered
 }
 
-// undo returns a change that gives back what a reservation without a reply may have taken.
+// undo returns the change that gives back a reservation if its call got no reply.
 func undo(req *Request, id string, want amounts) *change {
 	return &change{
 		id: id, org: req.Org, accounts: req.Accounts, places: few.Of[place](len(req.Accounts)), undo: true, requests: -want.requests, tokens: -want.tokens, open: want.open, reserved: want.cost,

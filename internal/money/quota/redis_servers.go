@@ -143,8 +143,8 @@ var (
 	errEvicts    = errors.New("redis has evicted data until now")
 )
 
-// forgetAccounts marks the records and leases of some accounts as lost in Redis, and queues what these
-// accounts have spent in the logs of this machine.
+// forgetAccounts marks the records and leases of some accounts as lost in Redis. It queues their
+// spending, from the logs of this machine, to be counted again.
 func (r *redisBackend) forgetAccounts(which func(*mirrorAccount) bool) {
 	var totals []usage.Total
 	r.mirror.each(r.now(), func(k *mirrorAccount) {

@@ -155,7 +155,8 @@ func (t *tally) news() (changed bool, over int64) {
 	return changed, over
 }
 
-// batch returns what the sink does not have, and forgets what it has of earlier minutes.
+// batch returns the counts that the sink does not have yet. Counts of earlier minutes that the
+// sink has are forgotten.
 func (t *tally) batch() (b usage.Refusals) {
 	for at, c := range t.counts {
 		switch {
@@ -170,7 +171,7 @@ func (t *tally) batch() (b usage.Refusals) {
 	return b
 }
 
-// sent records that the sink has a batch, before which so many rows had been dropped.
+// sent records that the sink has a batch. dropped is the number of rows dropped before it.
 func (t *tally) sent(b *usage.Refusals, dropped int) {
 	for i := range b.Counts {
 		c := &b.Counts[i]

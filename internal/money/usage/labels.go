@@ -78,7 +78,7 @@ func printable(text string, most int) bool {
 	return text != "" && len(text) <= most && utf8.ValidString(text) && strings.IndexFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) < 0
 }
 
-// LabelRules is what the ledger records of the labels that clients send.
+// LabelRules is which labels of clients the ledger records.
 type LabelRules struct {
 	// Keys of the tags that are recorded, from every source: the header Isogloss-Tags,
 	// tags, labels and metadata of the request. By default all keys are recorded except

@@ -210,8 +210,8 @@ func (d *Directory) load(ctx context.Context, t *table, read func(context.Contex
 	return records, nil
 }
 
-// noteRefused writes to the disk which of the records that a lookup has found are refused,
-// as far as the table, or the one before a reset, accepts them: the snapshot may, too.
+// noteRefused writes to the disk which records of a lookup are refused. It writes only those
+// that the table, or the table before a reset, still accepts: the snapshot may, too.
 func (d *Directory) noteRefused(t *table, records ...Record) (applied func()) {
 	before := t.previous.Load()
 	var c Changes

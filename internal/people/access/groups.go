@@ -75,9 +75,9 @@ func (c *groupCache) put(name string, g *SCIMGroups) {
 	c.known.put(name, g)
 }
 
-// SCIMGroups returns the groups of the person with a SCIM name. known are those that the caller has, which
-// it returns if nothing has changed since; nil is none. Without the store it returns what has not changed
-// as far as this node knows.
+// SCIMGroups returns the groups of the person with a SCIM name. known are the groups that the caller has
+// read before. They are returned if nothing has changed since; nil is none. Without the store it returns
+// what has not changed as far as this node knows.
 func (d *Directory) SCIMGroups(ctx context.Context, name string, known *SCIMGroups) (*SCIMGroups, *llm.Error) {
 	epoch := d.groups.epoch.Load()
 	if known != nil && known.epoch == epoch {

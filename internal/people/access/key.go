@@ -24,8 +24,8 @@ const (
 	EnvAdmin = "admin" // operators
 )
 
-// Env returns the environment in the text of a new key: that of operators' keys, the cell in which
-// the key is, or that of clients without cells.
+// Env returns the environment in the text of a new key: the word for operators' keys, the name of
+// the key's cell, or the word for clients' keys without a cell.
 func Env(cell string, role Role) string {
 	switch {
 	case role != "":

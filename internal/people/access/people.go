@@ -79,8 +79,8 @@ func SCIMName(issuer, attribute, value string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// lower returns the small letter of a capital one. It leaves letters that merely look like another
-// capital letter, such as the sign of the kelvin, so that no other name passes for a person's.
+// lower returns the small letter of a capital one. It does not change characters that only look
+// like a capital letter, such as the sign of the kelvin. So no other name equals a person's.
 func lower(c rune) rune {
 	if small := unicode.ToLower(c); unicode.ToUpper(small) == c {
 		return small
@@ -190,8 +190,8 @@ type seenToken struct {
 // newestPeople is the number of people of whom the newest token is remembered, in each generation.
 const newestPeople = 8192
 
-// note reports whether the token of a person is the newest one that is valid and was seen here, or shows a
-// later state of SCIM groups because of which a rule holds or held.
+// note reports whether a person's account follows this token. It does if the token is the newest valid one
+// seen here, or if it shows a later state of the SCIM groups by which a rule holds or held.
 func (n *newestTokens) note(p *Person, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -236,8 +236,8 @@ func (d *Directory) person(r *http.Request, p *Person) (Caller, *llm.Error) {
 	return e.caller, e.check(r, now)
 }
 
-// savePerson saves an account. While the store is down, a person whose team is known is served with
-// what the rules give now.
+// savePerson saves an account. While the store is down, a person with a known team gets what the
+// rules give at present.
 func (d *Directory) savePerson(ctx context.Context, p *Person, known *entry) (*entry, *llm.Error) {
 	saved := d.flights.DoChan(p.Record.ID, func() (any, error) { return d.savePersonNow(p.Record) })
 	timer := time.NewTimer(lookupWait)

@@ -194,8 +194,8 @@ func (s *Source) Changes(ctx context.Context, since access.Cursor, limit int) (a
 	return s.read(ctx, since, limit)
 }
 
-// read reads the store. The cursor that it returns is that of a page, if this node has seen one a moment ago, so that
-// the next pages continue it. What has changed after it comes again.
+// read reads the store. If this node has just seen a page, the returned cursor is that of the page, so that the next
+// pages continue it. What has changed after it comes again.
 func (s *Source) read(ctx context.Context, since access.Cursor, limit int) (access.Changes, error) {
 	began := time.Now()
 	s.polls.Add(1)
@@ -210,8 +210,8 @@ func (s *Source) read(ctx context.Context, since access.Cursor, limit int) (acce
 	return c, nil
 }
 
-// publish reads the store and writes the page for the other nodes. It continues the last page, whoever has written it,
-// so that the page has the cursors of all nodes that have seen one of the last pages.
+// publish reads the store and writes the page for the other nodes. It continues the last page of any node. So every
+// node that has seen one of the last pages finds its cursor in the new page.
 func (s *Source) publish(ctx context.Context, since access.Cursor, limit int) (access.Changes, error) {
 	p, _ := s.get(ctx, s.chain, chainFor) // without it this page is the first
 	s.seen = p
@@ -274,8 +274,8 @@ func (s *Source) open(sealed []byte) (*page, error) {
 	return p, gob.NewDecoder(bytes.NewReader(text)).Decode(p)
 }
 
-// put writes the page. It is there for a moment only, so that its presence says that it is new, and for longer under
-// another name, for the node that writes the next one.
+// put writes the page. It expires after a moment, so an existing page is a new one. A copy under another name lives
+// longer, for the node that writes the next page.
 func (s *Source) put(ctx context.Context, p *page) error {
 	var text bytes.Buffer
 	if err := gob.NewEncoder(&text).Encode(p); err != nil {

@@ -8,9 +8,9 @@ import (
 )
 
 // Records implements Locks in this process, with a limit in bytes. At the limit it evicts
-// from the tenant that uses the most, so that no tenant can evict what another has within
-// an equal share: the responses of the oldest records first, then those records. It never
-// evicts the record of an open run.
+// entries of the tenant that uses the most. So the entries within a tenant's equal share are
+// safe from other tenants: the responses of the oldest records first, then those records. It
+// never evicts the record of an open run.
 type Records struct {
 	mu      sync.Mutex
 	all     map[Key]entry

@@ -18,10 +18,10 @@ const (
 
 // Responses store requests and responses for clients that refer to them by id.
 //
-// A request is stored under the gateway's id for it, a response under the id that the
-// client received, and each item of the response under its own id. A request that
-// refers to an earlier response is stored with that reference, so that a conversation
-// of n turns takes n entries and not n²/2.
+// A request is stored under the gateway's id for it, a response under the id that the client
+// received, and each item of the response under its own id. A request is stored with its
+// reference to the earlier response instead of the earlier turns. A conversation of n turns
+// takes n entries and not n²/2.
 type Responses struct{ store *store }
 
 // NewResponses returns an empty store that stores nothing until SetMaxBytes is called.

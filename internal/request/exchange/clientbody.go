@@ -39,10 +39,10 @@ func NextPart(arrived int, announced int64) int {
 	return max(arrived/4, min(arrived, firstPart))
 }
 
-// LimitBody returns a reader of the request body that fails after limit bytes, or if the
-// client takes longer than bodyPatience and a second for each bodyRate bytes that have
-// arrived. Only the time that Read waits counts: an upstream that does not accept an upload
-// delays the next Read, and has its own timeouts.
+// LimitBody returns a reader of the request body. It fails after limit bytes, or if the client
+// takes too long: bodyPatience, and a second more for each bodyRate bytes that have arrived.
+// Only the time that Read waits counts: an upstream that does not accept an upload delays the
+// next Read, and has its own timeouts.
 func (c *ClientWriter) LimitBody(body io.ReadCloser, limit int64) io.ReadCloser {
 	c.open = true
 	return &clientBody{ReadCloser: http.MaxBytesReader(c.w, body, limit), writer: c}

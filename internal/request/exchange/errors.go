@@ -98,7 +98,8 @@ func MissingModel(name string, t *Target) *llm.Error {
 // an upstream's error. Some upstreams quote the key that they reject, and clouds the account.
 func Redact(body []byte, p *provider.Provider) []byte { return p.Redactor().Redact(body) }
 
-// RedactError does the same for a decoded error that an upstream sent.
+// RedactError removes credentials and names of the operator's account from a decoded error of
+// an upstream.
 func RedactError(err *llm.Error, p *provider.Provider) *llm.Error {
 	if err == nil || !err.Relayed {
 		return err

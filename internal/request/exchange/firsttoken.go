@@ -7,8 +7,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// NewFirstToken returns a detector of the first token of a target's stream. It sets early
-// to the usage that the upstream reports before that token.
+// NewFirstToken returns a detector of the first token of a target's stream. early becomes the
+// usage that the upstream reports before the first token.
 func NewFirstToken(c *Call, t *Target, early **llm.Usage) upstream.FirstToken {
 	codec := t.Dialect.Codec
 	if c.Operation == protocol.Generate {

@@ -18,9 +18,9 @@ type innerModel struct {
 }
 
 // ResolveModels finds what the providers of the call's targets call its inner models. Each
-// must be the call's own model, or one that sees allows and that a route sends to the same
-// provider. It may have the name of the route or, as clients of OpenRouter write it, the
-// name of the provider.
+// must be the call's own model, or a model that sees allows and a route sends to the same
+// provider. It may have the name of the route or, as clients of OpenRouter write it, the name
+// of the provider.
 func (c *Call) ResolveModels(routes *route.Table, targets []route.Target, sees func(model string) bool) *llm.Error {
 	for i := range c.Body.Inner {
 		m, known := &c.Body.Inner[i], false

@@ -15,8 +15,8 @@ const tagsHeader = "Isogloss-Tags"
 // maxIgnored is the number of ignored labels of a source after which the rest of it is not read.
 const maxIgnored = 100
 
-// Labels returns the labels that the rules record, and the number of those that are ignored because
-// they are malformed or too many. A tag of the header wins over one of the body.
+// Labels returns the labels that the rules record. ignored counts labels that are malformed or too
+// many. A tag of the header wins over one of the body.
 func (c *Call) Labels(rules *usage.LabelRules) (l usage.Labels, ignored int) {
 	if lines := c.Client.Header[tagsHeader]; len(lines) > 0 {
 		ignored += addTags(&l, tagsOf(lines), rules, false)

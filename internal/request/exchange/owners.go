@@ -8,7 +8,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Owners knows which tenant the ids of what vendors keep belong to.
+// Owners knows which tenant owns the objects that vendors keep, by their ids.
 type Owners interface {
 	// Check returns the first reference that a tenant may not use. With refuse that
 	// includes those whose owner is not known.
@@ -18,8 +18,8 @@ type Owners interface {
 	Add(owner string, ids ...string)
 }
 
-// CheckOwners rejects a call that names what a vendor keeps for another tenant. The error
-// is that of an id that does not exist.
+// CheckOwners rejects a call with the id of an object of another tenant. The error is the same
+// as for an id that does not exist.
 func (c *Call) CheckOwners(ctx context.Context, owners Owners, targets []route.Target) *llm.Error {
 	state, same, refuse := c.Dialect.State, false, false
 	for i := range targets {
@@ -40,8 +40,8 @@ func (c *Call) CheckOwners(ctx context.Context, owners Owners, targets []route.T
 	return nil
 }
 
-// AddOwner records that the caller owns the response, or what the vendor keeps of it, before
-// it can refer to it.
+// AddOwner records that the caller owns the response and what the vendor keeps of it. It must
+// be called before the client can refer to them.
 func (c *Call) AddOwner(owners Owners, t *Target, s protocol.Summary) {
 	if c.keeps && (s.ID != "" || len(s.Kept) > 0) && t.Dialect == c.Dialect {
 		c.keeps = false

@@ -12,10 +12,10 @@ import (
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// Limits of writing to a client. A client that takes longer than writeTimeout for each
-// timedBytes of a piece counts as disconnected. Large writes are split, so that a slow reader
-// of a large event still makes progress, and a client that reads nothing is disconnected after the
-// time of one piece. Smaller pieces would cost a system call each.
+// Limits of writing to a client. A client that takes longer than writeTimeout for each timedBytes
+// of a piece counts as disconnected. Large writes are split. A slow reader of a large event makes
+// progress with each piece, and a client that reads nothing is disconnected after the time of one
+// piece. Smaller pieces would cost a system call each.
 const (
 	writeTimeout   = 20 * time.Second
 	timedBytes     = 8 << 10 // writeTimeout is the time for these

@@ -96,8 +96,8 @@ func ownText(err *llm.Error) bool {
 	return err.Code == "upstream_status"
 }
 
-// Note returns the note of a refused request; nil: it is none, or its key is not known. It does the same whether or not
-// the key exists whose secret was wrong.
+// Note returns the note of a refused request; nil: it is none, or its key is not known. With a wrong secret it does the
+// same for an existing key as for an unknown one.
 func Note(told usage.Told, d *exchange.Delivery, c *access.Caller, status int, losses []llm.Loss) *refusals.Note {
 	if told.Reason == "" || c.Key+c.Claimed == "" {
 		return nil

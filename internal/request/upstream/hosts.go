@@ -13,7 +13,7 @@ import (
 )
 
 // hosts has the HTTP/2 connections of a pool. It opens one connection to a host at a time and fills it:
-// net/http opens one for each request that finds none with room, which are hundreds in a burst.
+// net/http opens a connection for each request that finds none with room. In a burst it opens hundreds.
 type hosts struct {
 	transport *http.Transport
 	scheme    string // of URLs whose hosts may speak HTTP/2; empty: none does

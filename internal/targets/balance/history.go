@@ -72,8 +72,8 @@ func (h *History) count(id string, prompt, cached int) {
 	h.tokens[id] = t
 }
 
-// note counts a request with a prefix. When the window is full it halves all counts,
-// which removes prefixes that are no longer used.
+// note counts a request with a prefix. When the window is full, all counts are halved. This
+// removes prefixes that are not used any more.
 func (h *History) note(prefix uint64) {
 	if h.seen == nil {
 		h.seen = map[uint64]int{}

@@ -144,7 +144,8 @@ func (c *Credential) changed(t *token) bool {
 }
 
 // refresh returns a token that is newer than old. It waits for a fetch, unless old is valid and
-// a fetch needs the network. It returns old while that is valid and no other can be had.
+// a fetch needs the network. It returns old if old is still valid and no new token is
+// available.
 func (c *Credential) refresh(ctx context.Context, old *token) (*token, error) {
 	c.mu.Lock()
 	if t := c.current.Load(); t != old && t.valid(c.now()) {

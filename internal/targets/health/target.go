@@ -93,8 +93,8 @@ func (t *Target) End() { t.inFlight.Add(-1) }
 // InFlight returns the number of requests between Begin and End.
 func (t *Target) InFlight() int { return int(t.inFlight.Load()) }
 
-// UsedBy records the client key of a request to which the target responded. These records
-// distinguish a 403 or 404 that concerns every client from one that a client provokes.
+// UsedBy records the client key of a request to which the target responded. By these records a
+// 403 or 404 for every client differs from one that a single client provokes.
 func (t *Target) UsedBy(caller string) {
 	id, now := t.fleet.callerID(caller), t.fleet.now()
 	t.denied.usedBy(id, now)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// gate has a number of slots (type place) and a queue. It serves the queue after every
-// change. A slot that is still free after that suits no waiting request, so that a new
-// request may take it without overtaking another.
+// gate has a number of slots (type place) and a queue. It serves the queue after every change.
+// After that no waiting request can use a slot that is still free. A new request may take it
+// at once.
 type gate struct {
 	reason string // of a refusal because all slots are taken
 	clock  func() time.Duration

@@ -69,9 +69,8 @@ func (g *gate) crowded(class Class, now time.Duration) bool {
 	return l.ready > 0 && now-l.began > g.bounds.wait
 }
 
-// expect estimates how long a request would wait until all requests ahead of it have a slot,
-// and it has one too. Of the other keys in its class it counts only the requests whose
-// turns come first.
+// expect estimates how long a request would wait for a slot behind the requests ahead of it.
+// Of the other keys in its class it counts only the requests whose turns come first.
 func (g *gate) expect(s *share, class Class, now time.Duration) time.Duration {
 	if !g.fits(s) {
 		return g.hold * time.Duration(s.waiting+1) / time.Duration(g.most(s))

@@ -93,9 +93,9 @@ func (m *memory) look(limit int64, now time.Duration) {
 	}
 }
 
-// readMemory returns the memory that the runtime has from the system, less what it has
-// returned or has free. If the runtime has this limit, too (GOMEMLIMIT), garbage does
-// not count either: the collector runs before the limit is reached.
+// readMemory returns the memory that the Go runtime uses: what it got from the system, without
+// what is free or returned. If the runtime has this limit, too (GOMEMLIMIT), garbage does not
+// count either: the collector runs before the limit is reached.
 func readMemory(limit int64) usage {
 	s := []metrics.Sample{
 		{Name: "/memory/classes/total:bytes"},

@@ -107,8 +107,8 @@ const (
 	maxTokens   = "output.max_tokens"
 )
 
-// Apply sets the parameters in a request. It reports the client's values that it replaces,
-// and makes the report ignore what becomes of its own.
+// Apply sets the parameters in a request. It reports each value of the client that it
+// replaces. The report then ignores losses of the configured values.
 func (s *Set) Apply(req *llm.Request, report *llm.Report) {
 	if s == nil {
 		return

@@ -70,7 +70,8 @@ func (c Conn) Fenced() string { return c.kind.fenced }
 // Partitions reports whether the database divides tables into partitions.
 func (c Conn) Partitions() bool { return c.kind.lock != "" }
 
-// Lock locks out transactions that lock one of the texts of a JSON array, until the end of this one.
+// Lock locks the texts of a JSON array. Until this transaction ends, others wait when they lock one
+// of these texts.
 func (c Conn) Lock(ctx context.Context, list string) error {
 	if c.kind.lock == "" {
 		return nil

@@ -241,8 +241,9 @@ func (d *DB) migratePostgres(ctx context.Context) error {
 	return nil
 }
 
-// The lock of migrations is a row with an end, which its holder extends: a pooler gives the sessions that
-// an advisory lock belongs to to others, and an index that is built concurrently is in no transaction.
+// The lock of migrations is a row with an end, which its holder extends: an advisory lock belongs to a
+// session, which a pooler gives to other clients, and an index that is built concurrently is in no
+// transaction.
 const (
 	lockTable = `CREATE TABLE IF NOT EXISTS schema_lock (one BIGINT NOT NULL PRIMARY KEY, holder TEXT NOT NULL, until BIGINT NOT NULL)`
 	lockLasts = 15 * time.Second

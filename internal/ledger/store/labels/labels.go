@@ -82,9 +82,9 @@ type Tx struct {
 	Rows func(ctx context.Context, each func(scan func(dest ...any) error) error, query string, args ...any) error
 }
 
-// Admit returns those of the values that have sums of their own, and the new ones among them while
-// their day has room, which the caller inserts in the same transaction. All nodes decide alike: who
-// adds values holds the lock of the day, and values stay.
+// Admit returns the values that have sums of their own. It admits new values while their day has
+// room; the caller inserts these in the same transaction. All nodes decide alike: who adds values
+// holds the lock of the day, and values stay.
 func (tx Tx) Admit(ctx context.Context, wanted map[Value]bool) (admitted Admitted, added []Value, err error) {
 	admitted = make(Admitted, len(wanted))
 	missing := make([]Value, 0, len(wanted))

@@ -69,8 +69,8 @@ func (q *Query) readUnits(ctx context.Context, c db.Conn, by groups, l labels.La
 	}, query, w.Args...)
 }
 
-// unitPart returns the query for the amounts of the units of a label. value is the expression of the column of that
-// name, amount that of the amount.
+// unitPart returns the query for the amounts of the units of a label. value and amount are the SQL expressions of
+// the columns with these names.
 func (q *Query) unitPart(w *db.Where, by groups, l labels.Label, value, amount string) string {
 	from, to := q.hours()
 	w.Conditions = nil

@@ -16,7 +16,7 @@ type Parked struct {
 	Event    string
 }
 
-// park stores the events of a block that wait.
+// park stores the events of a block that have to wait for a newer consumer.
 func park(ctx context.Context, c db.Conn, b *Block) error {
 	in := db.Insert{Head: `INSERT INTO usage_parked (source, partition, log, position, event) `, Tail: ` ON CONFLICT (source, partition, log, position) DO NOTHING`}
 	for _, p := range b.Parked {

@@ -92,8 +92,8 @@ func (a *Allowance) Settle(reserved, cost, total usage.Money, now time.Time) {
 	a.total = max(a.total, total)
 }
 
-// size returns the intended size of the allowance: what requests reserve in two intervals between
-// reports, at most this node's part of what the account has left.
+// size returns the intended size of the allowance: the reservations of two report intervals, but
+// at most this node's part of the account's rest.
 func (a *Allowance) size(left usage.Money, nodes int64) usage.Money {
 	want, part := float64(a.flow)*horizon*float64(interval(nodes))/second, left/usage.Money(fraction*max(1, nodes))
 	if want < float64(part) {

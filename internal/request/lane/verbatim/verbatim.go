@@ -32,8 +32,8 @@ type attempt struct {
 	reformed exchange.Prepared
 }
 
-// Prepare applies the configured edits to the client's body. A conversation that began with another vendor's model may
-// contain seals that the gateway has wrapped and that the vendor would reject, or lack signatures that it requires. The
+// Prepare applies the configured edits to the client's body. A conversation may have begun with another vendor's model.
+// Then it may contain seals that the gateway has wrapped, or lack signatures; this vendor would reject either. The
 // translating lane takes them out and adds a stand-in.
 func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, o exchange.Options) (exchange.Prepared, *llm.Error) {
 	unsigned := c.Dialect.Unsigned

@@ -142,7 +142,7 @@ func (r *Rotation) Run(ctx context.Context) {
 	}
 }
 
-// follow takes part until the watch fails.
+// follow takes part in the rotation until its watch fails.
 func (r *Rotation) follow(ctx context.Context, revision int64) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -206,8 +206,8 @@ func (r *Rotation) step(ctx context.Context, now time.Time) time.Duration {
 	return max(wait, time.Millisecond)
 }
 
-// living returns the gateways that are alive, with those of a state that are missing only
-// for a moment.
+// living returns the gateways that are alive, and those of a state that have been missing for
+// a moment only.
 func (r *Rotation) living(s State, now time.Time) []string {
 	alive := slices.Clone(r.seen)
 	for _, id := range slices.Concat(s.Holders, s.Queue) {
