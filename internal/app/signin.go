@@ -12,6 +12,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/edge/local"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
+	"github.com/isogloss-gateway/isogloss/internal/people/identity"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
@@ -23,7 +24,7 @@ func (c *current) newSignIn(cfg *config.Config, verifier signin.Verifier) (*sign
 	}
 	f := cfg.SignIn
 	if f == nil {
-		f = &config.SignIn{}
+		f = &identity.SignIn{}
 	}
 	key, err := c.stores.peppers.Derive("cookies of sign-ins")
 	if err != nil {
