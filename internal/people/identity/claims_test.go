@@ -3,6 +3,7 @@ package identity
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,19 @@ func TestPathsOfAClaim(t *testing.T) {
 	for path, want := range map[string]any{"a.x": "1", "a.b.c": "2", "a.b.d": nil, "d": nil} {
 		if got, ok := c.find(path); got != want || ok != (want != nil) {
 			t.Errorf("%s: %v, %v", path, got, ok)
+		}
+	}
+}
+
+// TestValuesOfAClaim checks that texts and truth values are values, alone or in a list, and numbers are not.
+func TestValuesOfAClaim(t *testing.T) {
+	c, err := parseClaims([]byte(`{"text":"a","truth":true,"number":1,"list":["a",false,2]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"text": "[a]", "truth": "[true]", "number": "[]", "list": "[a false]", "none": "[]"} {
+		if got := fmt.Sprint(c.values(path)); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
 }

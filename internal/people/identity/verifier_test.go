@@ -39,6 +39,7 @@ type provider struct {
 	mu      sync.Mutex
 	keys    []jose.JSONWebKey
 	down    bool
+	moved   bool // the keys have another address, which down does not concern
 	fetches atomic.Int64
 }
 
@@ -46,13 +47,16 @@ func newProvider(t testing.TB) *provider {
 	p := &provider{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": p.URL, "jwks_uri": p.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256", "none", "HS256"}})
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		path := map[bool]string{false: "/keys", true: "/moved"}[p.moved]
+		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": p.URL, "jwks_uri": p.URL + path, "id_token_signing_alg_values_supported": []string{"RS256", "none", "HS256"}})
 	})
-	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
+	keys := func(w http.ResponseWriter, r *http.Request) {
 		p.fetches.Add(1)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.down {
+		if p.down && r.URL.Path == "/keys" {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
@@ -61,7 +65,9 @@ func newProvider(t testing.TB) *provider {
 			set.Keys = append(set.Keys, k.Public())
 		}
 		_ = json.NewEncoder(w).Encode(set)
-	})
+	}
+	mux.HandleFunc("GET /keys", keys)
+	mux.HandleFunc("GET /moved", keys)
 	p.Server = httptest.NewServer(mux)
 	t.Cleanup(p.Close)
 	p.addKey(t, "k1", jose.RS256)
@@ -332,6 +338,28 @@ func TestFetchesOfUnknownKeys(t *testing.T) {
 		find(short, errNoKeys.Error(), 1, refreshPause/4)
 		find(t.Context(), "no such key", 2, refreshPause-refreshPause/4)
 	})
+}
+
+// TestMovedKeys checks that keys which have moved are found by the discovery document, after their old address has failed.
+func TestMovedKeys(t *testing.T) {
+	p := newProvider(t)
+	var clock atomic.Int64
+	clock.Store(time.Now().UnixNano())
+	now := func() time.Time { return time.Unix(0, clock.Load()) }
+	v := newTestVerifier(t, now, p.issuer())
+	if _, fault := v.Person(t.Context(), sign(t, p.keys[0], nil, p.claimsOf(nil))); fault != nil {
+		t.Fatal(fault)
+	}
+	p.set(func() { p.down, p.moved = true, true })
+	token := sign(t, p.addKey(t, "k2", jose.RS256), nil, p.claimsOf(nil))
+	clock.Add(int64(refreshPause))
+	if _, fault := v.Person(t.Context(), token); fault == nil {
+		t.Fatal("the old address still has the keys")
+	}
+	clock.Add(int64(refreshPause))
+	if _, fault := v.Person(t.Context(), token); fault != nil {
+		t.Error(fault)
+	}
 }
 
 // TestOutage checks that tokens are verified with the known keys while the issuer is down, and that
