@@ -47,6 +47,7 @@ var unguarded = map[string]string{
 	"internal/request/upstream/roundtrip.go RoundTrip":        "cancels a context",
 	"internal/request/upstream/roundtrip.go Outlive":          "waits and cancels a context",
 	"internal/request/upstream/roundtrip.go Rejoin":           "cancels a context",
+	"internal/ledger/alerts/mail.go send":                     "sets a deadline",
 	"internal/ledger/usagelog/consume/consume.go leave":       "waits for goroutines",
 	"internal/ledger/usagelog/nats/nats.go Produce":           "sends; reads no reply but its error",
 	"internal/app/usagesetup/setup.go Consume":                "net/http recovers in its handlers",

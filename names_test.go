@@ -90,6 +90,54 @@ func (r tree) hasTest(pattern string, below string) bool {
 // code matches what a page sets as code: in backticks, or indented, or in a fence.
 var code = regexp.MustCompile("(?s)(?:^|\n)```.*?\n```|`[^`\n]+`|(?m:^ {4}.*$)")
 
+// TestPagesNameScenarios checks that a page names what a reader finds: a scenario such as `r8` has a row in the pages of
+// the cluster tests or of the failing upstreams, and nothing has the number of a promise that no page lists.
+func TestPagesNameScenarios(t *testing.T) {
+	pages := readTree(t).texts
+	known, found := map[string]bool{}, 0
+	for _, page := range []string{"docs/operations/cluster.md", "docs/reliability.md"} {
+		for _, m := range regexp.MustCompile("(?m)^(?:\\| |#+ )`?(r\\d{1,2})`?\\b").FindAllStringSubmatch(pages[page], -1) {
+			known[m[1]] = true
+		}
+	}
+	for page, text := range pages {
+		for _, m := range regexp.MustCompile("`(r\\d{1,2})`").FindAllStringSubmatch(text, -1) {
+			if found++; !known[m[1]] {
+				t.Errorf("%s names the scenario %s, which has no row", page, m[1])
+			}
+		}
+		if m := regexp.MustCompile(`\bR\d{1,2}\b`).FindString(text); m != "" {
+			t.Errorf("%s names %s, which no page explains", page, m)
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d names were found", found)
+	}
+}
+
+// TestInvariants checks that docs/conform.md explains each invariant that the conformance runner names.
+func TestInvariants(t *testing.T) {
+	r := readTree(t)
+	id, found := regexp.MustCompile(`\bINV-\d+\b`), 0
+	for _, file := range r.files {
+		if !strings.HasPrefix(file, "conform/") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range id.FindAllString(string(text), -1) {
+			if found++; !strings.Contains(r.texts["docs/conform.md"], "| "+name+" |") {
+				t.Errorf("%s names %s, which docs/conform.md does not explain", file, name)
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d names were found", found)
+	}
+}
+
 // TestPagesNameTargets checks that each `make TARGET` of the pages is in the Makefile.
 func TestPagesNameTargets(t *testing.T) {
 	targets, found := readMakefile(t).phony, 0

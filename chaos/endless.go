@@ -50,7 +50,7 @@ func endlessUpstreams() []endless {
 	}
 }
 
-// runEndless is R13. Every check has its own gateway, so that the memory is its own.
+// runEndless plays r13. Every check has its own gateway, so that the memory is its own.
 func runEndless(ctx context.Context, r *rig) {
 	type check struct {
 		endless

@@ -30,7 +30,7 @@ type noisySize struct {
 
 func quietKey(i int) string { return fmt.Sprintf("key-of-the-quiet-tenant-%d", i%quietKeys) }
 
-// runNoisyKey is R19: one key offers ten times its limit, and the other keys do not notice.
+// runNoisyKey plays r19: one key offers ten times its limit, and the other keys do not notice.
 // Each request of theirs is in a race with one to an upstream that answers later. Quiet and
 // noisy periods alternate, so that other load of the machine falls on both.
 func runNoisyKey(ctx context.Context, r *rig) {

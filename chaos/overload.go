@@ -11,7 +11,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
-// The upstream of R18 serves this many requests at a time for a time each and queues the
+// The upstream of r18 serves this many requests at a time for a time each and queues the
 // rest: more load only makes it slower.
 const (
 	workers       = 20
@@ -22,7 +22,7 @@ const (
 	stormFactor   = 5 // how much more is offered than the upstream can serve
 )
 
-// overloadSize is the size of R18.
+// overloadSize is the size of r18.
 type overloadSize struct{ service, calm, storm time.Duration }
 
 // capacity returns how many requests the upstream serves in a second.
@@ -42,7 +42,7 @@ func limitedWorkers(service time.Duration) testrig.Script {
 	}
 }
 
-// runOverload is R18: five times the load that the upstream can serve.
+// runOverload plays r18: five times the load that the upstream can serve.
 func runOverload(ctx context.Context, r *rig) {
 	for _, c := range []struct{ name, top string }{
 		{"r18/fixed", fmt.Sprintf("overload: { per_target: %d, queue: %d, wait: %v, adaptive: false }", workers, queueLength, queueWait)},

@@ -17,7 +17,7 @@ const (
 	reloadRate    = 500 // requests a second, all clients together
 )
 
-// runReload is R16: the configuration file changes all the time, often to something
+// runReload plays r16: the configuration file changes all the time, often to something
 // invalid, while requests come in. No request fails, every invalid version is rejected,
 // and the last valid version is in use soon.
 func runReload(ctx context.Context, r *rig) {

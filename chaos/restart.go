@@ -28,7 +28,7 @@ type restartSize struct {
 
 const streamEvents = 40 // of each stream
 
-// runRestart is R15: new processes take over while streams are open and requests come
+// runRestart plays r15: new processes take over while streams are open and requests come
 // in, and nothing is lost. The model "found" belongs to a discovered worker whose source
 // is gone during the restarts: a process that serves before it has read its snapshot of
 // the workers does not know the model.

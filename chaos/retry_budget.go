@@ -9,7 +9,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
-// runRetryBudget is R11: an upstream that always fails gets hardly more attempts than
+// runRetryBudget plays r11: an upstream that always fails gets hardly more attempts than
 // clients send requests.
 func runRetryBudget(ctx context.Context, r *rig) {
 	for _, s := range []struct {

@@ -21,7 +21,7 @@ const (
 	stalledCut    = 30 * time.Second
 )
 
-// runSlowClients is R14: thousands of clients that read a byte a second beside normal
+// runSlowClients plays r14: thousands of clients that read a byte a second beside normal
 // ones, and a client that does not read at all.
 func runSlowClients(ctx context.Context, r *rig) {
 	if name := "r14/slow-readers"; r.Wants(name) {

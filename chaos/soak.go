@@ -34,7 +34,7 @@ const (
 	strayFiles    = 5
 )
 
-// runSoak is R21: everything at once for a while, and nothing leaks.
+// runSoak plays r21: everything at once for a while, and nothing leaks.
 func runSoak(ctx context.Context, r *rig) {
 	began, cpu := time.Now(), testrig.ReadCPUTime()
 	testrig.NoError(r.up.ListenBroken())

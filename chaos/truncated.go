@@ -14,7 +14,7 @@ import (
 // with the lengths of the events, so that every part of an event is hit.
 const stride = 37
 
-// runTruncated is R12: a stream is cut at many places, in three ways, and no client
+// runTruncated plays r12: a stream is cut at many places, in three ways, and no client
 // takes what it got for a complete answer.
 func runTruncated(ctx context.Context, r *rig) {
 	c := &config{top: []string{timeouts(patience)}}

@@ -9,7 +9,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
-// runBudget is R1: concurrent requests never exceed a budget. All requests reserve the
+// runBudget plays r1: concurrent requests never exceed a budget. All requests reserve the
 // same amount, so the requests that are open at the upstream are the reservations.
 func runBudget(ctx context.Context, s *stage) {
 	const total, fit, most = 1000, 100, 32

@@ -12,7 +12,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
-// runColdStart is R6: a gateway starts from its snapshots while all stores stay down, so that
+// runColdStart plays r6: a gateway starts from its snapshots while all stores stay down, so that
 // it serves only if it does not wait for them.
 func runColdStart(ctx context.Context, s *stage) {
 	const startGoal = 2 * time.Second

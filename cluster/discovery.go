@@ -19,7 +19,7 @@ const (
 	leaseTick = time.Second // in turns, after etcd has removed the worker; etcd checks for expired leases twice a second
 )
 
-// runDiscovery is R7: discovered workers are served whatever happens to etcd.
+// runDiscovery plays r7: discovered workers are served whatever happens to etcd.
 func runDiscovery(ctx context.Context, s *stage) {
 	began := time.Now()
 	k := s.newKey(ctx, "r7", limits{})

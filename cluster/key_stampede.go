@@ -19,7 +19,7 @@ const impatient = 500
 // inFlight is the most queries that a node may have open at a time.
 const inFlight = 16
 
-// runKeyStampede is R17: thousands of unknown keys do not flood the database. A proxy
+// runKeyStampede plays r17: thousands of unknown keys do not flood the database. A proxy
 // before the database delays and counts the queries.
 func runKeyStampede(ctx context.Context, s *stage) {
 	n := of(s, 5000, 1000)

@@ -9,7 +9,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
-// runKilledReservations is R2: the reservations of a killed gateway are settled.
+// runKilledReservations plays r2: the reservations of a killed gateway are settled.
 func runKilledReservations(ctx context.Context, s *stage) {
 	const open, most, said = 500, 40, 10
 	// A node that does not reach Redis in time admits up to its share, a third of what is

@@ -10,7 +10,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
-// runKills is R8: in every round one node is killed at a random point of its streams
+// runKills plays r8: in every round one node is killed at a random point of its streams
 // and started again, while the others go on.
 func runKills(ctx context.Context, s *stage) {
 	rounds, streams := of(s, 50, 6), of(s, 200, 60)

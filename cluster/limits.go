@@ -11,7 +11,7 @@ import (
 
 // runLimits checks that limits count on all nodes together. Each part sends far more
 // than its limit at once. A node that finds Redis too slow, even for one call, enforces its
-// share, as R3 checks; on a busy machine that happens without a cause, and the part is run again.
+// share, as r3 checks; on a busy machine that happens without a cause, and the part is run again.
 func runLimits(ctx context.Context, s *stage) {
 	s.warm(ctx)
 	for _, part := range []struct {

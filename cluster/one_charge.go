@@ -48,7 +48,7 @@ func purposes(k key) (all []*purpose) {
 	return all
 }
 
-// runOneCharge is R10: every request is charged once.
+// runOneCharge plays r10: every request is charged once.
 func runOneCharge(ctx context.Context, s *stage) {
 	began := time.Now()
 	k := s.newKey(ctx, "r10", limits{budget: 100_000_000})

@@ -10,7 +10,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
-// runPostgresOutage is R5: known keys are served without PostgreSQL.
+// runPostgresOutage plays r5: known keys are served without PostgreSQL.
 func runPostgresOutage(ctx context.Context, s *stage) {
 	began := time.Now()
 	known := s.usedKeys(ctx, 10, "known", dear, limits{})

@@ -21,7 +21,7 @@ const (
 	frozenBudget = 900 // tokens
 )
 
-// freeze is the state of R3.
+// freeze is the state of r3.
 type freeze struct {
 	*stage
 	free, plain, rate, money key
@@ -32,7 +32,7 @@ type freeze struct {
 	tried, quiet         time.Time // the shares were tested between them
 }
 
-// runFrozenRedis is R3: while Redis does not answer, each node enforces its share of the
+// runFrozenRedis plays r3: while Redis does not answer, each node enforces its share of the
 // limits.
 func runFrozenRedis(ctx context.Context, s *stage) {
 	f := &freeze{stage: s, cpu: testrig.ReadCPUTime()}

@@ -8,7 +8,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
-// runWipedRedis is R4: a Redis that lost its data gets the budgets from the ledger.
+// runWipedRedis plays r4: a Redis that lost its data gets the budgets from the ledger.
 func runWipedRedis(ctx context.Context, s *stage) {
 	const budget, small = 3000, 10
 	began := time.Now()

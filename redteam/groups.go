@@ -34,6 +34,7 @@ func groups() []group {
 		{name: "http2", start: floodRig, attacks: floodAttacks()},
 		{name: "h2c", start: start(h2cConfig), attacks: clearFloodAttacks()},
 		{name: "budget", start: budgetRig, attacks: budgetAttacks()},
+		{name: "alerts", start: start(alertConfig), attacks: alertAttacks()},
 		{name: "starve", start: start(starveConfig), attacks: starveAttacks(), waits: true},
 		{name: "stores", start: storesRig, attacks: storeAttacks(), waits: true},
 		{name: "open", start: openRig, attacks: openAttacks()},

@@ -30,6 +30,8 @@ type rig struct {
 	ledger      *ledger           // nil in groups without a log of usage events
 	documents   []*hostile.Server // of issuers
 	credentials *credentials      // nil in groups without sources of credentials
+	alerts      *alertServers     // nil in groups without alerts
+	alarmed     sync.Once         // that an alert was caused
 	tls         *tls.Config       // of the admin port; nil: plain HTTP
 	bin         string
 	weak        bool
@@ -204,6 +206,9 @@ func (r *rig) close() {
 	}
 	if r.credentials != nil {
 		r.credentials.close()
+	}
+	if r.alerts != nil {
+		r.alerts.close()
 	}
 }
 

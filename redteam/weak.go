@@ -180,6 +180,9 @@ func (w *weakGateway) serveOne(conn net.Conn, in *bufio.Reader) bool {
 	if at := os.Getenv(weakCredentials); at != "" && !admin && strings.HasPrefix(q.path, "/v1") {
 		weakFetch(http.MethodPost, at, "")
 	}
+	if strings.Contains(w.config, "\nalerts:") && q.method == http.MethodPatch {
+		weakAlert(w.config, q.body)
+	}
 	switch to := weakClickHouse(w.config); {
 	case strings.HasPrefix(q.path, "/health"), strings.HasPrefix(q.path, "/live"):
 		weakAnswer(conn, q, `{"status":"ready"}`)

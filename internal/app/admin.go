@@ -12,6 +12,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
 	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/edge/certs"
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/internal/request/capture"
@@ -36,6 +37,7 @@ type operations struct {
 	version  string
 
 	clientURL string // base URL of the client port
+	leaves    certs.Ports
 }
 
 // handler returns the handler of the admin port. If other machines can reach the port,

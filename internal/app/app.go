@@ -156,6 +156,7 @@ func Run(ctx context.Context, o Options) error {
 		gateway.Client().AddOwnAddress(s.listener.Addr())
 	}
 	greet(observer.Logger(), cfg, now.served(), servers, o)
+	shared.watchConditions(ops)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	sock := &localSocket{operations: ops}
@@ -202,7 +203,7 @@ func closeObserver(o *observe.Observer) {
 // greet logs the addresses, the configuration's file and the number of models.
 func greet(logger *slog.Logger, cfg *config.Config, models int, s *servers, o Options) {
 	warnOldPrices(logger, cfg)
-	logger.Info("listening", "url", s.data.url()+cfg.BasePath, "metrics", s.metricsURL(), "configuration", cmp.Or(o.Config, "environment"), "models", models, "providers", len(cfg.Providers), "version", o.Version)
+	logger.Info("listening", "url", s.data.url()+cfg.BasePath, "metrics", s.metricsURL(), "console", s.consoleURL(), "configuration", cmp.Or(o.Config, "environment"), "models", models, "providers", len(cfg.Providers), "version", o.Version)
 	if len(cfg.Providers) == 0 && models == 0 && cfg.Discover.Local {
 		logger.Info("the gateway waits for an engine: none was found, and no key of a provider is set", "engines", draft.EngineNames(), "hint", "start an engine, or set the key of a provider and start the gateway again")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/app/usagesetup"
 	"github.com/isogloss-gateway/isogloss/internal/base/redis"
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/alerts"
 	"github.com/isogloss-gateway/isogloss/internal/targets/cloud"
 )
 
@@ -36,6 +37,7 @@ func checkFiles(cfg *config.Config) error {
 	public := cfg.TLS.CheckFiles("tls")
 	_, discovery := newDiscovery(cfg, slog.New(slog.DiscardHandler))
 	_, identity := newVerifier(cfg.Identity)
+	_, receivers := alerts.New(alerts.Options{Receivers: cfg.Alerts.Receivers()})
 	var pepper, shared error
 	if cfg.Redis.URL != "" {
 		shared = redis.Check(redisOptions(cfg, slog.New(slog.DiscardHandler)))
@@ -43,7 +45,7 @@ func checkFiles(cfg *config.Config) error {
 	if cfg.Store.SQLite() && len(cfg.Store.Peppers) == 0 {
 		pepper = checkPepper(filepath.Join(cfg.Data, "pepper"), cfg)
 	}
-	return errors.Join(public, admin, discovery, pepper, shared, identity, checkClouds(cfg), usagesetup.Check(&cfg.Usage))
+	return errors.Join(public, admin, discovery, pepper, shared, identity, receivers, checkClouds(cfg), usagesetup.Check(&cfg.Usage))
 }
 
 // checkClouds reports every credential of a cloud that cannot be used.

@@ -85,7 +85,7 @@ func (s *servers) listenData(ctx context.Context, p Process, o *operations) erro
 		s.data.Protocols.SetHTTP1(true)
 		s.data.Protocols.SetUnencryptedHTTP2(true)
 	}
-	s.data.TLSConfig, err = publicTLS(o.cfg, certs.NewLeaves(o.observer.Logger(), o.current.signsIn))
+	s.data.TLSConfig, err = publicTLS(o.cfg, o.leaves.New(o.observer.Logger(), o.current.signsIn))
 	o.clientURL = s.data.url() + o.cfg.BasePath
 	if sign := o.cfg.SignIn; sign != nil {
 		o.clientURL = sign.URL
@@ -116,7 +116,7 @@ func (s *servers) listenAdmin(ctx context.Context, p Process, o *operations) err
 		if s.data != nil { // its address may be taken
 			s.admin.BaseContext = s.data.BaseContext // operators run requests too
 		}
-		s.admin.TLSConfig, err = certs.New("admin.tls", o.cfg.Admin.TLS, certs.NewLeaves(o.observer.Logger(), nil))
+		s.admin.TLSConfig, err = certs.New("admin.tls", o.cfg.Admin.TLS, o.leaves.New(o.observer.Logger(), nil))
 		return err
 	case o.cfg.Admin.Explicit:
 		return fmt.Errorf("admin.listen: %w; %s", err, remedy(err, o.settingOf("admin.listen", "ISOGLOSS_ADMIN_LISTEN")))
@@ -180,6 +180,14 @@ func (s *servers) metricsURL() string {
 		return s.admin.url() + "/metrics"
 	}
 	return ""
+}
+
+// consoleURL returns the address of the console, or nothing if it is not served.
+func (s *servers) consoleURL() string {
+	if s.admin == nil {
+		return ""
+	}
+	return s.admin.url() + "/"
 }
 
 // each returns the open servers.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/api/admin"
 	"github.com/isogloss-gateway/isogloss/internal/api/signin"
+	"github.com/isogloss-gateway/isogloss/internal/app/conditions"
 	"github.com/isogloss-gateway/isogloss/internal/app/usagesetup"
 	"github.com/isogloss-gateway/isogloss/internal/base/crash"
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
@@ -66,8 +67,9 @@ type stores struct {
 	discovery *discover.Discovery
 	found     chan struct{} // closed after the first workers are published
 
-	running sync.WaitGroup
-	end     context.CancelFunc
+	running  sync.WaitGroup
+	watching context.Context // of the background work
+	end      context.CancelFunc
 }
 
 // openStores opens the configured stores without waiting for them. An unreachable store
@@ -107,7 +109,7 @@ func (s *stores) openStore(cfg *config.Config, observer *observe.Observer) (err 
 		return err
 	}
 	logger := observer.Logger()
-	if s.store, err = store.Open(context.Background(), cfg.Store.URL.Reveal(), store.Options{Migrate: true, Logger: logger, Thresholds: cfg.Alerts.Thresholds}); err != nil {
+	if s.store, err = store.Open(context.Background(), cfg.Store.URL.Reveal(), store.Options{Migrate: true, Logger: logger, Alerts: cfg.Alerts.Rules()}); err != nil {
 		return err
 	}
 	if s.spool, err = spool.Open(spool.Options{Dir: filepath.Join(cfg.Data, "spool"), Node: s.node, Logger: logger, MaxBytes: cfg.Usage.Spool()}); err != nil {
@@ -116,8 +118,10 @@ func (s *stores) openStore(cfg *config.Config, observer *observe.Observer) (err 
 	if err := s.openUsage(cfg); err != nil {
 		return err
 	}
-	if cfg.Alerts.URL != "" {
-		s.alerts = alerts.New(alerts.Options{Store: s.store, URL: cfg.Alerts.URL, Secret: cfg.Alerts.Secret, Logger: logger})
+	if all := cfg.Alerts.Receivers(); len(all) > 0 {
+		if s.alerts, err = alerts.New(alerts.Options{Store: s.store, Receivers: all, Logger: logger}); err != nil {
+			return err
+		}
 	}
 	o := quota.Options{Node: s.node, Ledger: s.spent, Logs: s.spool, Logger: logger}
 	if cfg.Redis.URL == "" {
@@ -247,7 +251,7 @@ func (s *stores) ready(ctx context.Context) error {
 // and the revoked tokens; me is reported to the other nodes.
 func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, now *current, me *self) {
 	ctx, end := context.WithCancel(context.Background())
-	s.end = end
+	s.watching, s.end = ctx, end
 	keep := func(f func()) { s.running.Go(func() { crash.Keep(ctx, observer.Logger(), f) }) }
 	if s.store != nil {
 		s.retention = retention.New(retention.Options{Store: s.store, Policy: now.retention, Logger: observer.Logger()})
@@ -275,6 +279,17 @@ func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, now *curr
 			})
 		})
 	}
+}
+
+// watchConditions begins to look for the states that alerts are about.
+func (s *stores) watchConditions(ops *operations) {
+	if s.alerts == nil {
+		return
+	}
+	w := &alerts.Watch{Store: s.store, Sender: s.alerts, Node: s.node, Finders: conditions.Finders(conditions.Sources{
+		Store: s.store, Requests: s.requests, Targets: ops.gateway.Targets, Stores: s.snapshot, Certificates: ops.leaves.Expiring, Models: ops.gateway.Models,
+	})}
+	s.running.Go(func() { crash.Keep(s.watching, ops.observer.Logger(), func() { w.Run(s.watching) }) })
 }
 
 // snapshot returns the state of the stores for the metrics.

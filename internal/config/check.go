@@ -78,7 +78,7 @@ func (c *Config) checkStore(at *settings.At) {
 	}
 	for key, text := range map[string]string{
 		"redis":  "shares the limits of keys, which requires a store; write store, or remove redis",
-		"alerts": "are about budgets, which require a store; write store, or remove alerts",
+		"alerts": "wait in the store until they are delivered; write store, or remove alerts",
 		"tags":   "says what the ledger records, which requires a store; write store, or remove tags",
 		"cache":  "separates responses by key, which requires a store; write store, or remove cache",
 	} {

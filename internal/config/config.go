@@ -107,8 +107,8 @@ type Config struct {
 	Redis redis.Settings `key:"redis" restart:"yes"`
 	// Token prices, in addition to the built-in ones.
 	Prices usage.Prices `key:"prices"`
-	// A webhook that is called when the spending of a budget passes a threshold. It
-	// requires a store, and the same settings on all gateways.
+	// Alerts by webhook, Slack and e-mail: about budgets, targets, stores, and what
+	// expires. They require a store, and the same settings on all gateways.
 	Alerts alerts.Settings `key:"alerts" restart:"yes"`
 	// How long the store keeps requests and their sums. It keeps everything by default.
 	Retention retention.Policy `key:"retention"`

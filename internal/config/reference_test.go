@@ -276,6 +276,10 @@ func markdown(t *testing.T, sections []*section) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Configuration\n\n<!-- Generated from the structs of its sections by `go test ./internal/config -update`; do not edit. -->\n\n")
 	b.WriteString("`isogloss check -c isogloss.yaml` reports every error with its line and what to write. Editors with JSON Schema\nsupport can use `isogloss.schema.json`.\n")
+	b.WriteString("\nEnvironment variables come before the file, flags before them:\n\n| variable | setting |\n|---|---|\n| `ISOGLOSS_CONFIG` | the path of the file |\n")
+	for _, v := range variables() {
+		b.WriteString("| `" + v.Source + "` | `" + v.Key + "` |\n")
+	}
 	for _, s := range sections {
 		title := "The file"
 		if s.places[0] != "" {

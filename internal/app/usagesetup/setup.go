@@ -189,7 +189,7 @@ func Consume(ctx context.Context, cfg *config.Config, listen string, out io.Writ
 	if err != nil {
 		return fmt.Errorf("store.peppers: %w; events are checked with it", err)
 	}
-	s, err := store.Open(ctx, cfg.Store.URL.Reveal(), store.Options{Migrate: true, Logger: logger, Thresholds: cfg.Alerts.Thresholds, Timeout: 30 * time.Second})
+	s, err := store.Open(ctx, cfg.Store.URL.Reveal(), store.Options{Migrate: true, Logger: logger, Alerts: cfg.Alerts.Rules(), Timeout: 30 * time.Second})
 	if err != nil {
 		return err
 	}

@@ -92,3 +92,26 @@ func TestChangedFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestExpiring looks at a certificate before and after its end.
+func TestExpiring(t *testing.T) {
+	dir := t.TempDir()
+	files := Files{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
+	issue(t, files, 1)
+	var leaves Ports
+	c, err := New("tls", files, leaves.New(slog.New(slog.DiscardHandler), nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := c.GetConfigForClient(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := one.Certificates[0].Leaf.NotAfter
+	if list := leaves.Expiring(end); len(list) != 0 {
+		t.Errorf("%v", list)
+	}
+	if list := leaves.Expiring(end.Add(time.Second)); len(list) != 1 || !list[0].NotAfter.Equal(end) || len(list[0].Fingerprint) != 32 || !strings.HasPrefix(list[0].Name, "tls ") {
+		t.Errorf("%v", list)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/edge/agents"
 )
@@ -40,6 +41,42 @@ func (l *Leaves) note(name string, c *tls.Certificate) {
 	default:
 		l.logger.Info("certificate loaded", "certificate", name, "sha256", fingerprint(c))
 	}
+}
+
+// Expiry is when a certificate of a port expires.
+type Expiry struct {
+	Name, Fingerprint string
+	NotAfter          time.Time
+}
+
+// Expiring returns the certificates in use that expire before a time.
+func (l *Leaves) Expiring(before time.Time) (list []Expiry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, c := range l.current {
+		if c.Leaf != nil && c.Leaf.NotAfter.Before(before) {
+			list = append(list, Expiry{name, fingerprint(c), c.Leaf.NotAfter})
+		}
+	}
+	return list
+}
+
+// Ports are the certificates of all ports.
+type Ports []*Leaves
+
+// New returns the Leaves of one more port. signIn is as for NewLeaves.
+func (p *Ports) New(logger *slog.Logger, signIn func() bool) *Leaves {
+	l := NewLeaves(logger, signIn)
+	*p = append(*p, l)
+	return l
+}
+
+// Expiring returns the certificates in use that expire before a time.
+func (p Ports) Expiring(before time.Time) (list []Expiry) {
+	for _, l := range p {
+		list = append(list, l.Expiring(before)...)
+	}
+	return list
 }
 
 // fingerprint returns the first half of a certificate's SHA-256.

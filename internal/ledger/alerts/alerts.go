@@ -1,107 +1,140 @@
-// Package alerts delivers alerts about budgets to a webhook.
+// Package alerts delivers alerts to webhooks, to Slack and by e-mail: about budgets, and about states of the gateway that
+// a person should know.
 //
-// The store writes an alert in the transaction in which the spending passes a threshold. Each node looks
-// for alerts that are due, claims one at a time with a lease and sends it, signed by the rules of
-// Standard Webhooks (https://www.standardwebhooks.com). An alert has the same webhook-id at every
-// attempt, so that a receiver can drop one that it got twice: a node may die after it was received and
-// before that was recorded.
+// The store writes an alert in the transaction in which the spending passes a threshold, or when a node finds a state
+// that no node has found before. An alert has a row for each receiver. Each node looks for rows that are due, claims one
+// at a time with a lease and sends it, so that one node delivers it, and a slow receiver holds up no other. A row has the
+// same id at every attempt, so that a receiver can drop an alert that it got twice: a node may die after it was received
+// and before that was recorded.
 package alerts
 
 import (
-	"bytes"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
-	"net/url"
-	"strconv"
+	"slices"
+	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
-	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/base/crash"
+	"github.com/isogloss-gateway/isogloss/internal/base/plain"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 )
 
 // Store holds alerts until they are delivered.
 type Store interface {
-	ClaimAlert(ctx context.Context, lease time.Duration) (store.Alert, bool, error)
+	ClaimAlert(ctx context.Context, receivers []string, lease time.Duration) (store.Alert, bool, error)
+	AdoptAlerts(ctx context.Context, receivers []string, overdue time.Duration) (int, error)
 	EndAlert(ctx context.Context, a store.Alert, delivered bool) error
 	RetryAlert(ctx context.Context, a store.Alert, due time.Time) error
 }
 
 // Options configure a Sender. A zero duration has the default given here.
 type Options struct {
-	Store  Store
-	URL    secret.String
-	Secret secret.String // the key of the signature
-	Logger *slog.Logger
+	Store     Store
+	Receivers []Receiver
+	Logger    *slog.Logger
 
 	Poll    time.Duration // between looks for alerts that are due: 2 s
-	Timeout time.Duration // of an attempt: 10 s
-	Lease   time.Duration // how long an attempt keeps an alert from other nodes: 30 s
+	Timeout time.Duration // of an attempt: 20 s
+	Lease   time.Duration // how long an attempt keeps an alert from other nodes: 60 s
 	Backoff time.Duration // after the first attempt, doubled after each further one: 5 s
 	MaxWait time.Duration // the longest wait between attempts: an hour
 	GiveUp  time.Duration // after which an alert is tried no more: 24 h
+	Adopt   time.Duration // after which an alert of an unknown receiver goes to the others: 10 min
 }
 
 // Sender delivers alerts.
 type Sender struct {
-	o      Options
-	client *http.Client
+	o     Options
+	names []string
+	send  map[string]func(ctx context.Context, m message) error
 }
 
+var errNoCertificate = errors.New("there is no certificate in the file")
+
 // New returns a Sender.
-func New(o Options) *Sender {
+func New(o Options) (*Sender, error) {
 	for to, value := range map[*time.Duration]time.Duration{
-		&o.Poll: 2 * time.Second, &o.Timeout: 10 * time.Second, &o.Lease: 30 * time.Second,
-		&o.Backoff: 5 * time.Second, &o.MaxWait: time.Hour, &o.GiveUp: 24 * time.Hour,
+		&o.Poll: 2 * time.Second, &o.Timeout: 20 * time.Second, &o.Lease: time.Minute,
+		&o.Backoff: 5 * time.Second, &o.MaxWait: time.Hour, &o.GiveUp: 24 * time.Hour, &o.Adopt: 10 * time.Minute,
 	} {
 		if *to == 0 {
 			*to = value
 		}
 	}
-	return &Sender{o: o, client: &http.Client{
-		Timeout:       o.Timeout,
-		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, TLSHandshakeTimeout: o.Timeout, MaxResponseHeaderBytes: 64 << 10},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	s := &Sender{o: o, send: map[string]func(context.Context, message) error{}}
+	client := newClient(o.Timeout)
+	for _, r := range o.Receivers {
+		s.names = append(s.names, r.Name)
+		switch r.Kind {
+		case "slack":
+			s.send[r.Name] = slack{client: client, url: r.URL}.send
+		case "email":
+			m, err := newMailer(r)
+			if err != nil {
+				return nil, err
+			}
+			s.send[r.Name] = m.send
+		default:
+			s.send[r.Name] = webhook{client: client, url: r.URL, secret: r.Secret}.send
+		}
+	}
+	return s, nil
 }
 
-// Run delivers alerts until ctx ends.
+// Run delivers alerts until ctx ends, one at a time to each receiver.
 func (s *Sender) Run(ctx context.Context) {
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	idle, done := slices.Clone(s.names), make(chan string, len(s.names))
+	var adopted time.Time
 	for ctx.Err() == nil {
-		if s.deliverNext(ctx) {
+		if time.Since(adopted) > s.o.Adopt/10 {
+			adopted = time.Now()
+			s.adopt(ctx)
+		}
+		if a, found, err := s.o.Store.ClaimAlert(ctx, idle, s.o.Lease); err == nil && found { // the store logs errors
+			idle = slices.DeleteFunc(idle, func(name string) bool { return name == a.Receiver })
+			sending.Go(func() {
+				_ = crash.Do(s.o.Logger, func() { s.deliver(ctx, a) }, "alert", a.ID)
+				done <- a.Receiver
+			})
 			continue
 		}
 		select {
+		case name := <-done:
+			idle = append(idle, name)
 		case <-time.After(s.o.Poll/2 + rand.N(s.o.Poll)): //nolint:gosec // spreads the load, keeps no secret
 		case <-ctx.Done():
 		}
 	}
 }
 
-// deliverNext makes an attempt to deliver an alert that is due. It returns false if there is none, or if
-// the store does not respond; the store logs that.
-func (s *Sender) deliverNext(ctx context.Context) bool {
-	a, found, err := s.o.Store.ClaimAlert(ctx, s.o.Lease)
-	if err != nil || !found {
-		return false
+// adopt takes alerts whose receiver is not configured any more.
+func (s *Sender) adopt(ctx context.Context) {
+	if n, err := s.o.Store.AdoptAlerts(ctx, s.names, s.o.Adopt); err == nil && n > 0 {
+		s.o.Logger.Warn("alerts of a receiver that is not configured go to the others", "alerts", n)
 	}
-	logger := s.o.Logger.With("alert", a.ID, "account", a.Account)
+}
+
+// deliver makes an attempt to deliver a claimed alert, and records its result.
+func (s *Sender) deliver(ctx context.Context, a store.Alert) {
+	m := newMessage(a)
+	logger := s.o.Logger.With("alert", a.ID)
+	if a.Receiver != "" {
+		logger = logger.With("receiver", a.Receiver)
+	}
 	if a.Tries == 1 {
-		logger.Warn("budget threshold passed", "threshold", a.Threshold, "budget", a.Budget.Decimal(), "window", a.Window.String(), "spent", a.Spent.Decimal())
+		s.announce(logger, a, m)
 	}
-	err = s.send(ctx, a)
+	attempt, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	err := s.send[a.Receiver](attempt, m)
+	cancel()
 	stopped := ctx.Err() != nil
 	// The result is recorded also if the process ends now.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
 	defer cancel()
 	due := time.Now().Add(s.wait(a.Tries))
 	switch {
@@ -119,7 +152,46 @@ func (s *Sender) deliverNext(ctx context.Context) bool {
 	if err != nil {
 		logger.Warn("result of an alert not stored; it may be sent again", "error", err)
 	}
-	return err == nil
+}
+
+// announce logs an alert. The name of its account is not logged.
+func (s *Sender) announce(logger *slog.Logger, a store.Alert, m message) {
+	if a.Type == store.BudgetPassed {
+		logger.Warn("budget threshold passed", "account", a.Account, "threshold", a.Threshold, "budget", a.Budget.Decimal(), "window", a.Window.String(), "spent", a.Spent.Decimal())
+		return
+	}
+	logger.Warn("alert", "type", plain.Word(a.Type), "conditions", len(m.conditions)+a.Detail.More)
+}
+
+// SendNow makes one attempt to deliver an alert to each receiver of its topic, without the store. It reports whether one
+// has it.
+func (s *Sender) SendNow(ctx context.Context, a store.Alert) bool {
+	m := newMessage(a)
+	var delivered bool
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for _, r := range s.o.Receivers {
+		if !slices.Contains(r.About, m.topic()) {
+			continue
+		}
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+			defer cancel()
+			var err error
+			if !crash.Do(s.o.Logger, func() { err = s.send[r.Name](ctx, m) }, "alert", a.ID) {
+				err = crash.ErrPanic
+			}
+			if err != nil {
+				s.o.Logger.Warn("alert not delivered; it is tried again", "alert", a.ID, "receiver", r.Name, "error", err)
+				return
+			}
+			mu.Lock()
+			delivered = true
+			mu.Unlock()
+		})
+	}
+	all.Wait()
+	return delivered
 }
 
 // wait returns the time until the next attempt.
@@ -132,66 +204,4 @@ func (s *Sender) wait(tries int) time.Duration {
 		}
 	}
 	return d*3/4 + rand.N(d/2+1) //nolint:gosec // spreads the load, keeps no secret
-}
-
-// body is the JSON of an alert.
-type body struct {
-	Type string    `json:"type"`
-	Time time.Time `json:"timestamp"` // when the threshold was passed
-	Data data      `json:"data"`
-}
-
-type data struct {
-	Account      string `json:"account"` // key:ID, team:ORG/TEAM or org:ORG
-	Name         string `json:"name"`
-	Organisation string `json:"organisation"`
-	Team         string `json:"team,omitempty"`
-	Budget       string `json:"budget"`         // dollars per window, as an exact decimal
-	Window       int64  `json:"window_seconds"` // 0: all time
-	Spent        string `json:"spent"`          // dollars in the window
-	Threshold    int    `json:"threshold"`      // in percent
-}
-
-// maxResponse is how much of a response is read.
-const maxResponse = 4 << 10
-
-// send makes one attempt.
-func (s *Sender) send(ctx context.Context, a store.Alert) error {
-	text, err := json.Marshal(body{"budget.threshold_passed", a.Created.UTC().Truncate(time.Second), data{
-		Account: a.Account, Name: a.Name, Organisation: a.Org, Team: a.Team, Budget: a.Budget.Decimal(), Window: int64(a.Window / time.Second),
-		Spent: a.Spent.Decimal(), Threshold: a.Threshold,
-	}})
-	if err != nil {
-		return err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.o.URL.Reveal(), bytes.NewReader(text))
-	if err != nil {
-		return errors.New("the address is not valid")
-	}
-	at := strconv.FormatInt(time.Now().Unix(), 10)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("User-Agent", "isogloss")
-	r.Header.Set("Webhook-Id", a.ID)
-	r.Header.Set("Webhook-Timestamp", at)
-	r.Header.Set("Webhook-Signature", s.sign(a.ID, at, text))
-	resp, err := s.client.Do(r)
-	if err != nil {
-		if outer := (*url.Error)(nil); errors.As(err, &outer) { // it has the address, which may be secret
-			err = outer.Err
-		}
-		return err
-	}
-	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, maxResponse)
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return fmt.Errorf("the receiver responded with %d", resp.StatusCode)
-	}
-	return nil
-}
-
-// sign returns the signature of a message.
-func (s *Sender) sign(id, timestamp string, text []byte) string {
-	mac := hmac.New(sha256.New, []byte(s.o.Secret.Reveal()))
-	_, _ = fmt.Fprintf(mac, "%s.%s.%s", id, timestamp, text) // never fails
-	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }

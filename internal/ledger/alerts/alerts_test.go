@@ -49,7 +49,11 @@ func deliverUntilKilled(address, url string) {
 	if err != nil {
 		panic(err)
 	}
-	New(Options{Store: s, URL: secret.String(url), Secret: key, Logger: slog.New(slog.DiscardHandler), Lease: time.Second, Timeout: time.Minute}).Run(context.Background())
+	sender, err := New(Options{Store: s, Receivers: []Receiver{{Kind: "webhook", URL: secret.String(url), Secret: key}}, Logger: slog.New(slog.DiscardHandler), Lease: time.Second, Timeout: time.Minute})
+	if err != nil {
+		panic(err)
+	}
+	sender.Run(context.Background())
 }
 
 // receiver is a webhook. It checks signatures and counts what it gets.
@@ -157,7 +161,7 @@ const expected = 6 // alerts: two budgets, three thresholds
 
 func open(t *testing.T, address string) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), address, store.Options{Migrate: true, Thresholds: []int{50, 80, 100}, Timeout: time.Minute})
+	s, err := store.Open(t.Context(), address, store.Options{Migrate: true, Alerts: store.AlertRules{Thresholds: []int{50, 80, 100}, Receivers: map[string][]string{"budget": {""}}}, Timeout: time.Minute})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	return s
@@ -173,14 +177,16 @@ func must(t testing.TB, err error) {
 // run starts a sender.
 func run(t *testing.T, s Store, v *receiver, change func(*Options)) *testrig.Log {
 	log := &testrig.Log{}
-	o := Options{Store: s, URL: secret.String(v.URL + "/CANARY"), Secret: key, Logger: slog.New(slog.NewTextHandler(log, nil)),
+	o := Options{Store: s, Receivers: []Receiver{{Kind: "webhook", URL: secret.String(v.URL + "/CANARY"), Secret: key}}, Logger: slog.New(slog.NewTextHandler(log, nil)),
 		Poll: 5 * time.Millisecond, Backoff: 2 * time.Millisecond, MaxWait: 20 * time.Millisecond}
 	if change != nil {
 		change(&o)
 	}
+	sender, err := New(o)
+	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	var done sync.WaitGroup
-	done.Go(func() { New(o).Run(ctx) })
+	done.Go(func() { sender.Run(ctx) })
 	t.Cleanup(func() {
 		stop()
 		done.Wait()
@@ -200,7 +206,7 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 // left reports whether an alert is not ended, once no lease holds it.
 func left(t *testing.T, s *store.Store) bool {
 	t.Helper()
-	_, found, err := s.ClaimAlert(t.Context(), time.Millisecond)
+	_, found, err := s.ClaimAlert(t.Context(), []string{""}, time.Millisecond)
 	must(t, err)
 	return found
 }
@@ -223,9 +229,9 @@ func TestFiveErrorsThenSuccess(t *testing.T) {
 		}
 		seen := map[string]bool{}
 		for _, text := range v.bodies {
-			var b body
+			var d budgetData
+			b := body{Data: &d}
 			must(t, json.Unmarshal([]byte(text), &b))
-			d := b.Data
 			if b.Type != "budget.threshold_passed" || time.Since(b.Time) > time.Hour || d.Account != "key:k" || d.Name != "ci" || d.Organisation != "a" || d.Team != "t" ||
 				d.Window != map[string]int64{"2": 86400, "5": 0}[d.Budget] {
 				t.Errorf("%s", text)

@@ -18,6 +18,9 @@ import (
 
 var percents = []int{50, 80, 100}
 
+// forBudgets has the one receiver of alerts.url.
+var forBudgets = map[string][]string{"budget": {""}}
+
 // spender is a row of the key "k" of the team a/t.
 func spender(id string, began time.Time, cost usage.Money) usage.Row {
 	return usage.Row{ID: id, Node: "n", Key: "k", Team: "t", Org: "a", Began: began, Model: "m", Cost: &cost}
@@ -61,13 +64,13 @@ func alerts(t testing.TB, s *Store) (list []string) {
 // once, every batch twice and out of order, until all thresholds of all budgets are passed.
 func TestAlertsAreWrittenOnce(t *testing.T) {
 	each(t, func(t *testing.T, url string) {
-		nodes := []*Store{opened(t, url, Options{Migrate: true, Thresholds: percents})}
+		nodes := []*Store{opened(t, url, Options{Migrate: true, Alerts: AlertRules{Thresholds: percents, Receivers: forBudgets}})}
 		const rows, cost = 400, 10
 		newSpender(t, nodes[0],
 			budgetsOf(t, budget.Budget{Amount: 1000, Window: 24 * time.Hour}, budget.Budget{Amount: 3999, Window: 720 * time.Hour}),
 			budgetsOf(t, budget.Budget{Amount: 4000}),
 			budgetsOf(t, budget.Budget{Amount: 4001, Window: 48 * time.Hour}, budget.Budget{Amount: 1e9, Window: time.Hour}))
-		nodes = append(nodes, opened(t, url, Options{Migrate: true, Thresholds: percents})) // the tables exist now
+		nodes = append(nodes, opened(t, url, Options{Migrate: true, Alerts: AlertRules{Thresholds: percents, Receivers: forBudgets}})) // the tables exist now
 		now := time.Now()
 		var wg sync.WaitGroup
 		for n := range nodes {
@@ -113,7 +116,7 @@ func TestAlertsAreWrittenOnce(t *testing.T) {
 // TestAlertsAtTheLastRow counts a row while a transaction that has counted another one, in another hour,
 // is still open. Each alone does not pass the threshold, and no later row comes.
 func TestAlertsAtTheLastRow(t *testing.T) {
-	s := opened(t, database(t), Options{Migrate: true, Thresholds: []int{100}})
+	s := opened(t, database(t), Options{Migrate: true, Alerts: AlertRules{Thresholds: []int{100}, Receivers: forBudgets}})
 	newSpender(t, s, budgetsOf(t, budget.Budget{Amount: 20, Window: 24 * time.Hour}), quota.Limit{}, quota.Limit{})
 	count := func(n int, then func(db.Conn)) {
 		r := spender(fmt.Sprint(n), time.Now().Add(-time.Duration(2*n+1)*time.Hour), 10)
@@ -149,7 +152,7 @@ func TestAlertsAtTheLastRow(t *testing.T) {
 // window, and for another amount.
 func TestAlertsComeAgain(t *testing.T) {
 	each(t, func(t *testing.T, url string) {
-		s := opened(t, url, Options{Migrate: true, Thresholds: percents})
+		s := opened(t, url, Options{Migrate: true, Alerts: AlertRules{Thresholds: percents, Receivers: forBudgets}})
 		newSpender(t, s, budgetsOf(t, budget.Budget{Amount: 100, Window: time.Hour}), quota.Limit{}, quota.Limit{})
 		n := int64(0)
 		spend := func(cost usage.Money, want ...string) {
@@ -184,7 +187,7 @@ func TestAlertsComeAgain(t *testing.T) {
 		no(t, err)
 		spend(1, "key:k 1000 50") // 614 of 1000
 		spend(400, "key:k 1000 80", "key:k 1000 100", "key:k 2000 50")
-		if a, found, err := s.ClaimAlert(t.Context(), time.Minute); err != nil || !found || a.Account != "key:k" || a.Name != "ci" || a.Org != "a" || a.Team != "t" ||
+		if a, found, err := s.ClaimAlert(t.Context(), []string{""}, time.Minute); err != nil || !found || a.Account != "key:k" || a.Name != "ci" || a.Org != "a" || a.Team != "t" ||
 			a.Budget != 100 || a.Spent != 50 || a.Threshold != 50 || a.Window != time.Hour || a.Tries != 1 || time.Since(a.Created) > time.Hour || a.ID == "" {
 			t.Errorf("%+v, %v", a, err)
 		}
@@ -195,13 +198,13 @@ func TestAlertsComeAgain(t *testing.T) {
 // changes nothing.
 func TestAlertLeases(t *testing.T) {
 	each(t, func(t *testing.T, url string) {
-		s := opened(t, url, Options{Migrate: true, Thresholds: []int{1}})
+		s := opened(t, url, Options{Migrate: true, Alerts: AlertRules{Thresholds: []int{1}, Receivers: forBudgets}})
 		newSpender(t, s, quota.Limit{}, quota.Limit{}, budgetsOf(t, budget.Budget{Amount: 100}, budget.Budget{Amount: 100, Window: time.Hour}))
 		_, err := s.Append(t.Context(), usage.Batch{Log: "l", To: 1, Rows: []usage.Row{spender("1", time.Now(), 1)}})
 		no(t, err)
 		claim := func(lease time.Duration, want bool) Alert {
 			t.Helper()
-			a, found, err := s.ClaimAlert(t.Context(), lease)
+			a, found, err := s.ClaimAlert(t.Context(), []string{""}, lease)
 			if err != nil || found != want {
 				t.Fatalf("%+v, %t, %v", a, found, err)
 			}

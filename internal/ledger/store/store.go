@@ -20,16 +20,15 @@ type Options struct {
 	Migrate bool
 	Logger  *slog.Logger  // default: none
 	Timeout time.Duration // of a call; default: 5 s
-	// Thresholds of budgets in percent, ascending. Passing one writes an Alert.
-	Thresholds []int
+	Alerts  AlertRules
 
 	schema fs.FS // for tests; default: the embedded one
 }
 
 // Store keeps everything in one database. It is safe for concurrent use, also by several processes.
 type Store struct {
-	db         *db.DB
-	thresholds []int
+	db     *db.DB
+	alerts AlertRules
 }
 
 // Open opens the store at sqlite:PATH or postgres://…. It fails if the URL or the file cannot be
@@ -42,7 +41,7 @@ func Open(_ context.Context, address string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: d, thresholds: o.Thresholds}, nil
+	return &Store{db: d, alerts: o.Alerts}, nil
 }
 
 // Close closes the store. Calls in flight fail.

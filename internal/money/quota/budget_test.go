@@ -14,7 +14,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
 )
 
-// TestBudgetIsNeverOverdrawn (R1) sends a thousand concurrent requests through three nodes against a
+// TestBudgetIsNeverOverdrawn sends a thousand concurrent requests through three nodes against a
 // budget for a hundred of them. Charges and reservations together never exceed the budget, and no
 // request is refused that fits.
 func TestBudgetIsNeverOverdrawn(t *testing.T) {

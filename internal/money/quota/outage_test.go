@@ -17,7 +17,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
 )
 
-// TestDeadNodeHoldsNothing (R2) stops a node with 500 open requests. Its reservations are released when
+// TestDeadNodeHoldsNothing stops a node with 500 open requests. Its reservations are released when
 // its lease expires, and charges for its requests are counted once.
 func TestDeadNodeHoldsNothing(t *testing.T) {
 	s := storetest.Redis(t)
@@ -140,7 +140,7 @@ func (l *load) end() {
 	l.wg.Wait()
 }
 
-// TestRedisIsLost (R3, R4) freezes Redis, or kills it and restarts it empty, under load. No request is
+// TestRedisIsLost freezes Redis, or kills it and restarts it empty, under load. No request is
 // refused, requests do not call Redis while it is known to be lost, and afterwards Redis has every
 // settlement once.
 func TestRedisIsLost(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
-// TestClocksDoNotMatter (R20) uses nodes whose clocks are minutes apart: Redis' clock counts.
+// TestClocksDoNotMatter uses nodes whose clocks are minutes apart: Redis' clock counts.
 func TestClocksDoNotMatter(t *testing.T) {
 	s := storetest.Redis(t)
 	var nodes []*node

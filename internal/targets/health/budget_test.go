@@ -40,7 +40,7 @@ func (s *load) run(d time.Duration, perSecond int, failing float64) {
 func (s *load) reset() { s.offered, s.sent = 0, 0 }
 
 // TestOutageCostsAtMostAFifth checks that an upstream that fails all requests for 60 s at
-// 500 requests a second receives at most 1.2 times the load (R11).
+// 500 requests a second receives at most 1.2 times the load.
 func TestOutageCostsAtMostAFifth(t *testing.T) {
 	for name, before := range map[string]func(*load){
 		"from the start":    func(*load) {},
