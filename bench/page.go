@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/test/plot"
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
@@ -31,7 +32,44 @@ func writePage(dir string, r *report) error {
 	if err := r.saveJSON(filepath.Join(dir, "performance", "results.json")); err != nil {
 		return err
 	}
+	for _, p := range openStreamPlots() {
+		if picture := p.draw(r); picture != nil {
+			if err := os.WriteFile(filepath.Join(dir, p.file), picture, 0o644); err != nil { //nolint:gosec // for everyone
+				return err
+			}
+		}
+	}
 	return os.WriteFile(filepath.Join(dir, "performance.md"), page(r), 0o644) //nolint:gosec // a page for everyone
+}
+
+// openStreamPlot is a plot of a table over the number of open streams.
+type openStreamPlot struct{ table, file, title, unit string }
+
+func openStreamPlots() []openStreamPlot {
+	return []openStreamPlot{
+		{"memory-total", "performance/memory-of-streams.svg", "Resident memory over open streams, HTTP/1.1", "MiB"},
+		{"memory-cpu", "performance/cpu-of-streams.svg", "CPU over open streams with an event every 5 s, HTTP/1.1", "% of a core"},
+	}
+}
+
+// draw returns the plot, nil if there are no two points of a line.
+func (o openStreamPlot) draw(r *report) []byte {
+	p := plot.Plot{Title: o.title, XLabel: "open streams", YLabel: o.unit}
+	for _, arm := range []string{bareChat, ours, oursMessages, oursAnswers} {
+		line := plot.Line{Name: arm}
+		for _, x := range r.columns(o.table) {
+			if y, ok := r.value(o.table, arm, x); ok {
+				line.Points = append(line.Points, plot.Point{X: x, Y: y})
+			}
+		}
+		if len(line.Points) > 1 {
+			p.Lines = append(p.Lines, line)
+		}
+	}
+	if len(p.Lines) == 0 {
+		return nil
+	}
+	return p.SVG()
 }
 
 // page returns the results page.
@@ -118,6 +156,11 @@ func writeSection(w *bytes.Buffer, r *report, s section) {
 	if s.lead != nil {
 		if grid := s.lead(r); grid != nil {
 			markdown(w, grid)
+		}
+	}
+	for _, p := range openStreamPlots() {
+		if s.title == "Memory" && p.draw(r) != nil {
+			fmt.Fprintf(w, "![%s](%s)\n\n", p.title, p.file)
 		}
 	}
 	for _, key := range s.tables {

@@ -91,8 +91,8 @@ func (w *Writer) writeFrame(f protocol.Frame) error {
 		return errTooLong
 	}
 	out := w.output.AvailableBuffer()
-	out = binary.BigEndian.AppendUint32(out, uint32(frameSize+len(w.headers)+len(payload))) //nolint:gosec // bounded above
-	out = binary.BigEndian.AppendUint32(out, uint32(len(w.headers)))                        //nolint:gosec // bounded above
+	out = binary.BigEndian.AppendUint32(out, uint32(frameSize+len(w.headers)+len(payload)))
+	out = binary.BigEndian.AppendUint32(out, uint32(len(w.headers)))
 	out = binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out))
 	out = append(append(out, w.headers...), payload...)
 	w.output.Write(binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out)))
@@ -102,6 +102,6 @@ func (w *Writer) writeFrame(f protocol.Frame) error {
 // appendHeader appends a header with a text.
 func appendHeader(to []byte, name, value string) []byte {
 	to = append(append(to, byte(len(name))), name...)
-	to = binary.BigEndian.AppendUint16(append(to, textValue), uint16(len(value))) //nolint:gosec // writeFrame checks it
+	to = binary.BigEndian.AppendUint16(append(to, textValue), uint16(len(value)))
 	return append(to, value...)
 }
