@@ -155,3 +155,40 @@ func viewSum(s store.Sum) sumView {
 	}
 	return v
 }
+
+type listRefusalsIn struct {
+	From time.Time `query:"from" doc:"Start, as RFC 3339 time, rounded down to the minute. Default: 30 days before to."`
+	To   time.Time `query:"to" doc:"End, exclusive, rounded up to the minute. Default: now."`
+	Org  string    `query:"org" maxLength:"128" doc:"Only of this organisation."`
+	Team string    `query:"team" maxLength:"128" doc:"Only of this team; needs org."`
+	Key  string    `query:"key" maxLength:"64" doc:"Only of this key."`
+}
+
+type refusalList struct {
+	Refusals []refusalView `json:"refusals" doc:"By key and reason, those with the most first; at most 1,000."`
+}
+
+type refusalView struct {
+	Org    string    `json:"org,omitempty"`
+	Team   string    `json:"team,omitempty"`
+	Key    string    `json:"key,omitempty" doc:"Absent: of further keys, which a gateway had no room to count one by one."`
+	Reason string    `json:"reason" enum:"limit,budget,access,key,overload,fidelity,target"`
+	Count  int64     `json:"count"`
+	Last   time.Time `json:"last" doc:"Minute of the last one."`
+}
+
+func (s *server) listRefusals(ctx context.Context, c *call, in *listRefusalsIn) (*refusalList, error) {
+	f := filter{From: in.From, To: in.To, Org: in.Org, Team: in.Team, Key: in.Key}
+	if err := f.normalize(c, s.Now()); err != nil {
+		return nil, err
+	}
+	list, err := s.Ledger.Refusals(ctx, store.RefusalQuery{From: f.From, To: f.To, Org: f.Org, Team: f.Team, Key: f.Key})
+	if err != nil {
+		return nil, unavailable(ledgerName, err)
+	}
+	out := refusalList{Refusals: []refusalView{}}
+	for _, r := range list {
+		out.Refusals = append(out.Refusals, refusalView{Org: r.Org, Team: r.Team, Key: r.Key, Reason: string(r.Reason), Count: r.Count, Last: r.Last})
+	}
+	return new(out), nil
+}
