@@ -14,6 +14,28 @@ type histories struct {
 	rows      []row
 }
 
+// of returns the histories of the requests of one key.
+func (b histories) of(key string) (h histories) {
+	tags := map[string]bool{}
+	for _, e := range b.exchanges {
+		if e.key == key {
+			tags[e.tag] = true
+			h.exchanges = append(h.exchanges, e)
+		}
+	}
+	for _, a := range b.attempts {
+		if tags[a.tag] {
+			h.attempts = append(h.attempts, a)
+		}
+	}
+	for _, r := range b.rows {
+		if r.key == key {
+			h.rows = append(h.rows, r)
+		}
+	}
+	return h
+}
+
 // delivered reports whether the ledger must have the request: at least one byte of an
 // upstream's answer reached the client. A replayed answer is in the ledger already.
 func (a exchange) delivered() bool { return a.status == http.StatusOK && a.bytes > 0 && !a.replayed }

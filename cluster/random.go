@@ -95,27 +95,65 @@ func runRandom(ctx context.Context, s *stage) {
 	}
 }
 
+// shrinkPlays is how often a history that fails is played again with fewer faults.
+const shrinkPlays = 24
+
 // playRandom plays one history. Then the rows of its key must be those of its requests:
-// what the clients received, what the upstream has sent and the ledger agree.
+// what the clients received, what the upstream has sent and the ledger agree. If they do
+// not, the history is played again with fewer faults, as long as it fails.
 func (s *stage) playRandom(ctx context.Context, seed uint64, lasts time.Duration) {
 	list := randomHistory(seed, lasts)
-	var text []string
-	for _, e := range list {
-		text = append(text, e.String())
-	}
-	s.Progress("histories/%d: %s", seed, strings.Join(text, "; "))
+	name := fmt.Sprintf("histories/%d", seed)
+	s.Progress("%s: %s", name, textOf(list))
 	began := time.Now()
-	k := s.newKey(ctx, fmt.Sprintf("history%d", seed), limits{budget: 100_000_000})
+	measured, wrong := s.playEvents(ctx, name, seed, list)
+	if len(wrong) > 0 && !s.short {
+		shorter := shrink(list, shrinkPlays, func(some []event) bool {
+			_, wrong := s.playEvents(ctx, name, seed, some)
+			return len(wrong) > 0 && ctx.Err() == nil
+		})
+		wrong = append([]string{"the shortest history that fails: " + textOf(shorter)}, wrong...)
+	}
+	s.Check(name, measured, began, append(wrong, s.sums(ctx)...)...)
+}
+
+// playEvents plays events under the load of a seed, with a key of its own. It returns what the
+// histories of the key disagree about.
+func (s *stage) playEvents(ctx context.Context, name string, seed uint64, list []event) (measured string, wrong []string) {
+	k := s.newKey(ctx, strings.ReplaceAll(name, "/", ""), limits{budget: 100_000_000})
 	end := s.randomLoad(ctx, k, seed)
 	for _, e := range list {
 		testrig.Pause(ctx, e.after)
 		faults[e.fault](ctx, s, e)
 	}
 	sent := end()
-	rows := s.settledFor(ctx, 60*time.Second)
-	mine := testrig.Count(rows, func(r row) bool { return r.key == k.ID })
-	name := fmt.Sprintf("histories/%d", seed)
-	s.Check(name, fmt.Sprintf("%d faults, %d requests, %d rows", len(list), sent, mine), began, s.compared(ctx, rows)...)
+	all := histories{s.exchanges.List(), s.up.attempts.List(), s.settledFor(ctx, 60*time.Second)}.of(k.ID)
+	return fmt.Sprintf("%d faults, %d requests, %d rows", len(list), sent, len(all.rows)), all.compare()
+}
+
+func textOf(list []event) string {
+	text := make([]string, len(list))
+	for i, e := range list {
+		text[i] = e.String()
+	}
+	return strings.Join(text, "; ")
+}
+
+// shrink removes events, many at a time and then one by one, as long as the rest fails. It
+// plays at most so many histories. A fault that needs a moment of its own may not fail again:
+// then the list stays as it is.
+func shrink(list []event, plays int, fails func([]event) bool) []event {
+	for size := (len(list) + 1) / 2; size > 0; size /= 2 {
+		for at := 0; at < len(list) && plays > 0; {
+			rest := slices.Concat(list[:at], list[min(at+size, len(list)):])
+			if plays--; fails(rest) {
+				list = rest
+			} else {
+				at += size
+			}
+		}
+	}
+	return list
 }
 
 // randomLoad sends streams and other requests of a key to random nodes until the returned

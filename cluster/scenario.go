@@ -223,7 +223,7 @@ func scenarios() []scenario {
 					todo:      "nothing; keys that were created or revoked in the lost part have to be changed again"},
 			}},
 		{name: "histories", run: runRandom, losesRedis: true, most: 30 * time.Minute,
-			does:  "random histories: gateways, Redis and PostgreSQL killed and frozen, scripts of Redis flushed, a fifth of the streams left by their clients; `--only histories/SEED` plays one again",
+			does:  "random histories: gateways, Redis and PostgreSQL killed and frozen, scripts of Redis flushed, a fifth of the streams left by their clients; `--only histories/SEED` plays one again; a history that fails is played with fewer faults, as long as it fails",
 			holds: "the rows of a key are those of its requests, with tokens between what the client received and what the upstream sent; the sums are those of the rows"},
 		{name: "snapshot", run: runOldSnapshot, losesRedis: true, most: 20 * time.Minute,
 			does:  "Redis killed and restarted with a snapshot that lacks half of what was spent",

@@ -43,7 +43,10 @@ func groups() []group {
 		{name: "signin", start: peopleRig, attacks: signInAttacks()},
 		{name: "scim", start: peopleRig, attacks: scimAttacks(), every: 2},
 		{name: "terminal", start: noGateway, attacks: terminalAttacks(), waits: true, atOnce: 4, every: 6},
-		{name: "records", start: consumerRig, attacks: recordAttacks(), waits: true, atOnce: 20},
+		{name: "records", start: consumerRig, attacks: recordAttacks(), waits: true, atOnce: 20, every: 2},
+		{name: "local", start: noGateway, attacks: slices.Concat(placeAttacks(), impostorAttacks(), socketAnswers()), atOnce: 4, every: 6},
+		{name: "socket", start: localRig, attacks: socketAttacks(), every: 3},
+		{name: "refusals", start: refusalRig, attacks: refusalAttacks()},
 		{name: "clickhouse", start: ledgerRig, attacks: clickhouseAttacks()},
 	}
 	for _, s := range sources() {

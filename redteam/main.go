@@ -25,6 +25,9 @@ type options struct {
 }
 
 func main() {
+	if localMain() {
+		return
+	}
 	if os.Getenv(weakVariable) != "" {
 		os.Exit(weakMain(os.Args[1:]))
 	}

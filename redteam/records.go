@@ -192,6 +192,11 @@ func honestEvent(log, id string) string {
 	return fmt.Sprintf(`{"v":1,"log":%q,"position":1,"id":%q,"time":%q,"duration_ns":5,"org":"a","outcome":"answered","gen_ai.usage.input_tokens":1,"cost_nano_usd":1}`, log, id, time.Now().UTC().Format(time.RFC3339))
 }
 
+// honestRefusal returns the event of requests that a gateway has refused.
+func honestRefusal(log, id string) string {
+	return fmt.Sprintf(`{"v":1,"log":%q,"key":%q,"org":"a","refused":"limit","minute":%q,"count":5}`, log, id, time.Now().UTC().Truncate(time.Minute).Format(time.RFC3339))
+}
+
 // recordAttacks put messages into the log that no gateway writes. The consumer stores none of their events, lives,
 // and stores the next honest one.
 func recordAttacks() (all []attack) {
@@ -215,6 +220,19 @@ func recordAttacks() (all []attack) {
 	} {
 		add("header/"+name, func(log, id string) (string, string) {
 			return strings.ReplaceAll(header, "LOG", log), honestEvent(log, id) + "\n"
+		})
+	}
+	for _, a := range hostile.Answers(honestRefusal("l", "i"), "http://elsewhere") {
+		if a.Text == "" {
+			continue
+		}
+		add("refusal/"+a.Name, func(log, id string) (string, string) {
+			for _, one := range hostile.Answers(honestRefusal(log, id), "http://elsewhere") {
+				if one.Name == a.Name {
+					return log + "/0/0/1", one.Text
+				}
+			}
+			return "", ""
 		})
 	}
 	refused := []string{"v", "log", "position", "id", "time", "cost_nano_usd", "gen_ai.usage.input_tokens", "duration_ns", "outcome", "org"}

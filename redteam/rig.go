@@ -32,6 +32,7 @@ type rig struct {
 	credentials *credentials      // nil in groups without sources of credentials
 	alerts      *alertServers     // nil in groups without alerts
 	alarmed     sync.Once         // that an alert was caused
+	local       *place            // nil in groups without a socket for commands
 	tls         *tls.Config       // of the admin port; nil: plain HTTP
 	bin         string
 	weak        bool
@@ -209,6 +210,9 @@ func (r *rig) close() {
 	}
 	if r.alerts != nil {
 		r.alerts.close()
+	}
+	if r.local != nil {
+		r.local.close()
 	}
 }
 

@@ -53,6 +53,8 @@ func weakMain(args []string) int {
 	switch {
 	case len(args) == 0:
 		return 2
+	case args[0] == "capture" || args[0] == "keys" && !slices.Contains(args, "create"):
+		return weakAsk(args)
 	case args[0] == "keys":
 		fmt.Fprintf(os.Stdout, `{"id":"weak","key":"gw_admin_weakweakweakweak_0123456789abcdef0123456789abcdef"}`)
 		return 0
@@ -75,6 +77,18 @@ func (w *weakGateway) serve(pidFile string) int {
 	}
 	w.admin = match[1][1]
 	fmt.Fprintln(os.Stderr, w.config)
+	if name := weakSocket(match[0][1]); name != "" {
+		if info, err := os.Stat(filepath.Dir(name)); err != nil || !info.IsDir() {
+			_ = os.RemoveAll(filepath.Dir(name))
+		}
+		_ = os.MkdirAll(filepath.Dir(name), 0o777) // or where a link leads
+		_ = os.RemoveAll(name)
+		if l, err := net.Listen("unix", name); err == nil {
+			_ = os.Chmod(filepath.Dir(name), 0o777)
+			_ = os.Chmod(name, 0o777)
+			go w.accept(l)
+		}
+	}
 	for _, m := range match {
 		l, err := net.Listen("tcp", m[1])
 		if err != nil {
@@ -175,7 +189,7 @@ func (w *weakGateway) serveOne(conn net.Conn, in *bufio.Reader) bool {
 	if name := weakName(q); name != "" {
 		w.name.Store(name)
 	}
-	admin := conn.LocalAddr().String() == w.admin
+	admin := conn.LocalAddr().String() == w.admin || conn.LocalAddr().Network() == "unix"
 	target, path := w.locate(q)
 	if at := os.Getenv(weakCredentials); at != "" && !admin && strings.HasPrefix(q.path, "/v1") {
 		weakFetch(http.MethodPost, at, "")

@@ -12,10 +12,13 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/test/hostile"
 )
 
 // weakCredentials is the address of which the weak gateway gets credentials.
@@ -129,4 +132,45 @@ func weakName(q weakRequest) string {
 		}
 	}
 	return ""
+}
+
+// weakSocket returns the socket of a gateway on an address, "" without a folder for it.
+func weakSocket(address string) string {
+	dir := os.Getenv("XDG_RUNTIME_DIR")
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, "isogloss", address+".sock")
+}
+
+// weakSockets returns all sockets of all users.
+func weakSockets() (all []string) {
+	for _, pattern := range []string{filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "isogloss", "*.sock"), filepath.Join(os.Getenv("TMPDIR"), "isogloss-*", "*.sock")} {
+		found, _ := filepath.Glob(pattern)
+		all = append(all, found...)
+	}
+	return all
+}
+
+// weakAsk sends a command to every socket and prints whatever comes back.
+func weakAsk(args []string) int {
+	for _, name := range weakSockets() {
+		for _, path := range []string{"/gateway", "/api/v1/" + strings.Join(args, "/")} {
+			c, err := net.Dial("unix", name)
+			if err != nil {
+				continue
+			}
+			_ = c.SetDeadline(time.Now().Add(2 * patience)) // some never answer
+			fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path)
+			text, _ := io.ReadAll(io.LimitReader(c, 2*hostile.Bounded)) // what there is
+			_ = c.Close()
+			_, body, _ := strings.Cut(string(text), "\r\n\r\n")
+			var answer any
+			_ = json.Unmarshal([]byte(body), &answer) // any answer will do
+			for _, shown := range texts(answer) {
+				fmt.Fprintln(os.Stdout, shown)
+			}
+		}
+	}
+	return 0
 }

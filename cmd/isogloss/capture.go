@@ -14,6 +14,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/conform/record"
 	"github.com/isogloss-gateway/isogloss/internal/app"
+	"github.com/isogloss-gateway/isogloss/internal/base/plain"
 	"github.com/isogloss-gateway/isogloss/internal/edge/local"
 	"github.com/isogloss-gateway/isogloss/internal/request/capture"
 )
@@ -84,7 +85,7 @@ func (f *captureFlags) run(cmd *cobra.Command) error {
 	messages := cmd.ErrOrStderr()
 	err = capture.Attach(ctx, socket, *q, capture.Handler{
 		Attached: func() {
-			fmt.Fprintf(messages, "attached to the gateway on %s; waiting for %d, at most %s\n", local.Address(socket), q.Count, f.patience)
+			plain.Fprintf(messages, "attached to the gateway on %s; waiting for %d, at most %s\n", local.Address(socket), q.Count, f.patience)
 		},
 		Exchange: func(x *capture.Exchange) error { return f.keep(cmd.OutOrStdout(), messages, x) },
 		Missed: func(large, busy int64) {
@@ -119,7 +120,7 @@ func (f *captureFlags) find(ctx context.Context) (string, error) {
 	}
 	var found, all []string
 	for _, s := range local.Sockets() {
-		if !local.Alive(ctx, s) {
+		if !f.options.Trusts(s, nil) || !local.Alive(ctx, s) {
 			continue
 		}
 		all = append(all, local.Address(s))
@@ -150,7 +151,7 @@ func (f *captureFlags) keep(w, messages io.Writer, x *capture.Exchange) error {
 		text, err = record.Write(e, texts)
 	}
 	if err != nil {
-		fmt.Fprintf(messages, "request %s is left out: %s\n", x.ID, err)
+		plain.Fprintf(messages, "request %s is left out: %s\n", x.ID, err.Error())
 		return nil
 	}
 	name := filepath.Join(f.out, fileOf(x, e))

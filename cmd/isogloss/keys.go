@@ -38,7 +38,8 @@ when it is created: the store holds only its digest.`,
 	return cmd
 }
 
-// withKeyring runs a command with the running gateway, or with the store open.
+// withKeyring runs a command with the running gateway, or with the store open. What it prints is plain, whatever the gateway
+// sends: root may use a gateway of another user.
 func withKeyring(o *app.Options, do func(cmd *cobra.Command, k *app.Keyring, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		addressGateway(cmd, o)
@@ -47,7 +48,7 @@ func withKeyring(o *app.Options, do func(cmd *cobra.Command, k *app.Keyring, arg
 			return err
 		}
 		for _, note := range k.Notes {
-			fmt.Fprintln(cmd.ErrOrStderr(), "isogloss: warning:", note)
+			plain.Fprintf(cmd.ErrOrStderr(), "isogloss: warning: %s\n", note)
 		}
 		return errors.Join(withFlags(do(cmd, k, args)), k.Close())
 	}
@@ -152,7 +153,7 @@ func (k *keyFlags) add(cmd *cobra.Command) {
 func warn(cmd *cobra.Command, ring *app.Keyring, id, name string, models []string) error {
 	warnings, err := ring.Warnings(cmd.Context(), id, name, models)
 	for _, text := range warnings {
-		fmt.Fprintln(cmd.ErrOrStderr(), "isogloss: warning:", text)
+		plain.Fprintf(cmd.ErrOrStderr(), "isogloss: warning: %s\n", text)
 	}
 	return err
 }
@@ -353,7 +354,7 @@ func printMade(w io.Writer, store string, made admin.KeyMade, asJSON bool) error
 			Store   string     `json:"store"`
 		}{made.Key.ID, made.Text, orNil(made.Key.Expires), store})
 	}
-	_, err := fmt.Fprintf(w, "%s\n\nid %s. The key is not shown again; the store %s holds only its digest.\n%s\n", made.Text, made.Key.ID, store, expiry(made.Key.Expires))
+	_, err := plain.Fprintf(w, "%s\n\nid %s. The key is not shown again; the store %s holds only its digest.\n%s\n", made.Text, made.Key.ID, store, expiry(made.Key.Expires))
 	return err
 }
 
@@ -401,7 +402,7 @@ func newKeysList() *cobra.Command {
 		tw := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 		fmt.Fprintln(tw, "ID\tNAME\tORG\tTEAM\tACCESS\tBUDGET\tEXPIRES\tSTATE")
 		for _, r := range rows {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, plain.Line(r.Name), plain.Line(r.Org), plain.Line(r.Team), r.access(), r.budget(), r.expiry(), r.State)
+			plain.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Name, r.Org, r.Team, r.access(), r.budget(), r.expiry(), r.State)
 		}
 		return tw.Flush()
 	})
@@ -544,7 +545,7 @@ func printKey(w io.Writer, k *admin.Key, asJSON bool) error {
 		{"requests per minute", limitText(row.Requests)}, {"tokens per minute", limitText(row.Tokens)}, {"concurrency", limitText(row.Concurrency)},
 		{"budget", row.budget()}, {"created", timestamp(row.Created)}, {"expires", row.expiry()},
 	} {
-		fmt.Fprintf(tw, "%s\t%s\n", line[0], line[1])
+		plain.Fprintf(tw, "%s\t%s\n", line[0], line[1])
 	}
 	return tw.Flush()
 }

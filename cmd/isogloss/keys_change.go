@@ -3,13 +3,13 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/admin"
 	"github.com/isogloss-gateway/isogloss/internal/app"
+	"github.com/isogloss-gateway/isogloss/internal/base/plain"
 )
 
 func newKeysUpdate() *cobra.Command {
@@ -97,7 +97,7 @@ Up to four budgets with different windows hold at once.
 			return printJSON(cmd.OutOrStdout(), row)
 		}
 		if row.Budget == "" {
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has no budget and has spent $%s\n", row.Of, row.Spent)
+			_, err = plain.Fprintf(cmd.OutOrStdout(), "%s has no budget and has spent $%s\n", row.Of, row.Spent)
 			return err
 		}
 		all := row.Budgets
@@ -105,7 +105,7 @@ Up to four budgets with different windows hold at once.
 			all = []oneBudget{row.oneBudget}
 		}
 		for _, one := range all {
-			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has spent $%s of %s\n", row.Of, one.Spent, one.text()); err != nil {
+			if _, err = plain.Fprintf(cmd.OutOrStdout(), "%s has spent $%s of %s\n", row.Of, one.Spent, one.text()); err != nil {
 				return err
 			}
 		}
@@ -207,7 +207,7 @@ func newKeysRevoke() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s (%s) is revoked\n", k.Name, k.ID)
+		_, err = plain.Fprintf(cmd.OutOrStdout(), "%s (%s) is revoked\n", k.Name, k.ID)
 		return err
 	})
 	return cmd

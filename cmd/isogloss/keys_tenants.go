@@ -170,7 +170,7 @@ func printTenants(w io.Writer, list []admin.Tenant, asJSON bool) error {
 		if r.Blocked {
 			state = "blocked"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain.Line(r.Org), printable(r.Team), plain.Line(r.Name), limitText(r.Requests), limitText(r.Tokens), limitText(r.Concurrency), r.budget(), state)
+		plain.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Org, dash(r.Team), r.Name, limitText(r.Requests), limitText(r.Tokens), limitText(r.Concurrency), r.budget(), state)
 	}
 	return tw.Flush()
 }

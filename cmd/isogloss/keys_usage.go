@@ -189,6 +189,9 @@ func printUsage(w io.Writer, u admin.UsageView, groups []string, names map[strin
 		if u.Total.Refused > 0 {
 			cells = append(cells, number(s.Refused))
 		}
+		for i := range cells {
+			cells[i] = plain.Line(cells[i])
+		}
 		fmt.Fprintln(tw, strings.Join(cells, "\t"))
 		unpriced += s.Unpriced
 	}

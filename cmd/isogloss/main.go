@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/base/plain"
 	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 )
 
@@ -39,7 +40,7 @@ func complain(w io.Writer, err error) {
 		fmt.Fprintln(w, mistakes)
 		return
 	}
-	for line := range strings.Lines(err.Error()) {
+	for line := range strings.Lines(plain.Lines(err.Error())) { // it may quote another program
 		fmt.Fprintln(w, "isogloss:", strings.TrimSuffix(line, "\n"))
 	}
 }

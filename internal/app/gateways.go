@@ -32,7 +32,7 @@ func (o *Options) findGateway(ctx context.Context, p *config.Place) (*running.Ga
 	var all []string
 	var found []*running.Gateway
 	for _, socket := range local.Sockets() {
-		if !o.trusts(socket, p) {
+		if !o.Trusts(socket, p) {
 			continue
 		}
 		g, err := running.Ask(ctx, socket)
@@ -91,9 +91,9 @@ func (o *Options) fits(g *running.Gateway, p *config.Place) (bool, error) {
 	return false, nil
 }
 
-// trusts reports whether a socket's gateway may be asked. Root asks the gateway of another user only if that
-// user could change the store anyway, or if the service manager has made the folder.
-func (o *Options) trusts(socket string, p *config.Place) bool {
+// Trusts reports whether a socket's gateway may be asked. Root asks the gateway of another user only if that
+// user could change the store anyway, or if the service manager has made the folder. The place may be nil.
+func (o *Options) Trusts(socket string, p *config.Place) bool {
 	uid, err := local.Owner(socket)
 	if err != nil {
 		return false

@@ -21,6 +21,9 @@ const Path = "/gateway"
 // markerFile is the file in a data folder with the identity of the gateway that used it last.
 const markerFile = "gateway.json"
 
+// maxIdentity is the maximum size of an identity in bytes.
+const maxIdentity = 64 << 10
+
 // askTimeout limits how long a gateway may take to say which one it is.
 const askTimeout = 3 * time.Second
 
@@ -57,10 +60,32 @@ func WriteMarker(id Identity) error {
 
 // ReadMarker returns the identity of the gateway that used a data folder last.
 func ReadMarker(data string) (id Identity, err error) {
-	text, err := os.ReadFile(filepath.Join(data, markerFile)) //nolint:gosec // the operator names the folder
-	if err == nil {
-		err = json.Unmarshal(text, &id)
+	path := filepath.Join(data, markerFile)
+	info, err := os.Lstat(path)
+	if err == nil && !info.Mode().IsRegular() { // root may read the folder of another user
+		err = fmt.Errorf("%s is not a file", path)
 	}
+	if err != nil {
+		return id, err
+	}
+	f, err := os.Open(path) //nolint:gosec // the operator names the folder
+	if err != nil {
+		return id, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	return readIdentity(f)
+}
+
+// readIdentity reads an identity of at most maxIdentity bytes.
+func readIdentity(r io.Reader) (id Identity, err error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxIdentity+1))
+	if err != nil {
+		return id, err
+	}
+	if len(text) > maxIdentity {
+		return id, errors.New("the identity of a gateway is too long")
+	}
+	err = json.Unmarshal(text, &id)
 	return id, err
 }
 
@@ -83,11 +108,11 @@ func Ask(ctx context.Context, socket string) (*Gateway, error) {
 		return nil, fmt.Errorf("%s: %w", socket, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
-	g := &Gateway{socket: socket}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&g.Identity); err != nil || resp.StatusCode != http.StatusOK || g.PID == 0 {
+	id, err := readIdentity(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK || id.PID == 0 {
 		return nil, fmt.Errorf("%s: the program that listens there is no gateway of this version", socket)
 	}
-	return g, nil
+	return &Gateway{id, socket}, nil
 }
 
 // Transport returns a transport to the gateway. It says whether a change may have been made if the gateway ends

@@ -1,13 +1,17 @@
 package running
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/edge/local"
 )
@@ -110,4 +114,46 @@ func TestMarker(t *testing.T) {
 	if err := WriteMarker(Identity{Data: "/nowhere"}); err == nil {
 		t.Error("a marker was written nowhere")
 	}
+}
+
+// TestHostileMarker puts other things in the place of a marker, as the owner of a data folder could for root: nothing is read
+// without end, and nothing waits.
+func TestHostileMarker(t *testing.T) {
+	for name, prepare := range map[string]func(path string) error{
+		"a pipe":     func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"an endless": func(path string) error { return os.Symlink("/dev/zero", path) },
+		"a folder":   func(path string) error { return os.Mkdir(path, 0o700) },
+		"a large file": func(path string) error {
+			return errors.Join(os.WriteFile(path, []byte("{"), 0o600), os.Truncate(path, 1<<40))
+		},
+		"no identity":    func(path string) error { return os.WriteFile(path, []byte(`[{"pid":"x"}]`), 0o600) },
+		"nothing at all": func(path string) error { return os.WriteFile(path, nil, 0o600) },
+	} {
+		dir := t.TempDir()
+		if err := prepare(filepath.Join(dir, markerFile)); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { _, err := ReadMarker(dir); ended <- err }()
+		select {
+		case err := <-ended:
+			if err == nil {
+				t.Errorf("%s is a marker", name)
+			}
+		case <-time.After(time.Minute): // only a failing test waits so long
+			t.Fatalf("%s: it waits", name)
+		}
+	}
+}
+
+// FuzzIdentity reads any bytes as what a program at a socket says of itself.
+func FuzzIdentity(f *testing.F) {
+	f.Add([]byte(`{"configuration":"/c.yaml","address":"127.0.0.1:1","data":"/d","store":"sqlite:/d/x","node":"gw","version":"v1","pid":7}`))
+	f.Add([]byte(`[{"pid":1e999}]`))
+	f.Add(bytes.Repeat([]byte(" "), maxIdentity+1))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if id, err := readIdentity(bytes.NewReader(text)); err == nil && len(text) > maxIdentity {
+			t.Errorf("%d bytes are read: %+v", len(text), id)
+		}
+	})
 }

@@ -3,6 +3,9 @@
 package plain
 
 import (
+	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -21,6 +24,30 @@ func Line(text string) string {
 		}
 		return utf8.RuneError
 	}, text)
+}
+
+// Lines is Line for a text of several lines: it keeps line feeds and tabs.
+func Lines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		cells := strings.Split(line, "\t")
+		for j := range cells {
+			cells[j] = Line(cells[j])
+		}
+		lines[i] = strings.Join(cells, "\t")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Fprintf writes a text in which each argument that is a text is a Line.
+func Fprintf(w io.Writer, format string, args ...any) (int, error) {
+	shown := slices.Clone(args)
+	for i := range shown {
+		if text, ok := shown[i].(string); ok {
+			shown[i] = Line(text)
+		}
+	}
+	return fmt.Fprintf(w, format, shown...)
 }
 
 // maxWord is the maximum length of a word in bytes.

@@ -128,3 +128,28 @@ func serve(l net.Listener, bad string) {
 		}()
 	}
 }
+
+// FuzzReplies scans any bytes: how many replies they are does not depend on how they arrive.
+func FuzzReplies(f *testing.F) {
+	for _, text := range []string{"+OK\r\n", "$3\r\na\r\n\r\n", "*2\r\n:1\r\n*0\r\n", "%1\r\n+a\r\n:1\r\n", "$-2\r\n", "*100000\r\n", "$9223372036854775807\r\n", "_\r\n#t\r\n,1.5\r\n(123\r\n", strings.Repeat("*1\r\n", maxDepth+1)} {
+		f.Add([]byte(text), 3)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, size int) {
+		scan := func(size int) (n int, failed bool) {
+			s := scanner{max: MaxReply}
+			for p := range slices.Chunk(text, size) {
+				if s.scan(p, func() error { n++; return nil }) != nil {
+					return n, true
+				}
+			}
+			return n, false
+		}
+		n, failed := scan(len(text) + 1)
+		if n2, failed2 := scan(1 + max(size, -size, 0)%64); n2 != n || failed2 != failed {
+			t.Errorf("%d replies, %t; in pieces %d, %t", n, failed, n2, failed2)
+		}
+		if n > len(text)/3 {
+			t.Errorf("%d replies in %d bytes", n, len(text))
+		}
+	})
+}

@@ -11,12 +11,18 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
 
+// maxRefused is the highest count of a process, key, reason and minute. Sums of counts fit into 64 bits.
+const maxRefused = 1_000_000_000
+
 // AppendRefusals adds counts of refused requests, and rows of some of them, which no sum has. Adding a batch twice
 // changes nothing.
 func (s *Store) AppendRefusals(ctx context.Context, b usage.Refusals) error {
-	rows, err := distinct(b.Rows)
+	rows, err := distinct(slices.DeleteFunc(slices.Clone(b.Rows), func(r usage.Row) bool { return r.ID == "" }))
 	if err != nil {
 		return err
+	}
+	for i := range rows {
+		rows[i].Outcome, rows[i].Cost = usage.Refused, new(usage.Money)
 	}
 	in := db.Insert{
 		Head: `INSERT INTO refusals (minute, org, team, key_id, reason, log, node, count) `,
@@ -42,7 +48,7 @@ func BoundRefusals(counts []usage.RefusalCount) []usage.RefusalCount {
 		for _, text := range []*string{&c.Log, &c.Node, &c.Org, &c.Team, &c.Key, (*string)(&c.Reason)} {
 			*text = bound(*text)
 		}
-		c.Count = max(0, c.Count)
+		c.Count = clamp(c.Count, maxRefused)
 	}
 	place := func(a, b usage.RefusalCount) int {
 		return cmp.Or(cmp.Compare(minuteOf(a.Minute), minuteOf(b.Minute)), cmp.Compare(a.Org, b.Org), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Log, b.Log))

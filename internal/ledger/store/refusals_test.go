@@ -3,8 +3,10 @@ package store
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,6 +132,43 @@ func TestRefusedRows(t *testing.T) {
 		}
 		if spent, err := s.Spent(bg(), "key:k9", noon); err != nil || len(spent.Logs) != 0 {
 			t.Errorf("%+v, %v", spent, err)
+		}
+	})
+}
+
+// TestHostileRefusals stores counts and rows that no gateway makes, as a forged message or a damaged file has them. They are
+// bounded: refusals and usage can be read afterwards, and no row costs anything.
+func TestHostileRefusals(t *testing.T) {
+	both(t, func(t *testing.T, open func() *Store) {
+		s := open()
+		most := int64(math.MaxInt64)
+		bad := refusedRow("bad\x00\xff", "k\x00", noon)
+		bad.Outcome, bad.Cost, bad.Model = usage.Answered, new(5*usage.Dollar), strings.Repeat("m", 1<<20)
+		no(t, s.AppendRefusals(bg(), usage.Refusals{
+			Counts: []usage.RefusalCount{refusedCount("l1", "k9", usage.RefusedLimit, noon, most), refusedCount("l2", "k9", usage.RefusedLimit, noon, most), refusedCount("l3", "k9", usage.RefusedLimit, noon, most-1),
+				refusedCount("l\x00", "k\xff", "reason\x00", noon, 1), refusedCount(strings.Repeat("l", 1<<20), "k", usage.RefusedKey, noon, 1),
+				refusedCount("l", "k", usage.RefusedKey, time.Time{}, 1), refusedCount("l", "k", usage.RefusedKey, time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), 1), refusedCount("l", "k", usage.RefusedKey, noon, -1)},
+			Rows: []usage.Row{bad, {}, refusedRow("good", "k9", noon)},
+		}))
+		list, err := s.Refusals(bg(), RefusalQuery{})
+		no(t, err)
+		if len(list) == 0 || list[0].Key != "k9" || list[0].Count != 3*maxRefused {
+			t.Errorf("%+v", list)
+		}
+		sums, err := s.Usage(bg(), UsageQuery{})
+		no(t, err)
+		if len(sums) != 1 || sums[0].Requests != 0 || sums[0].Refused < 3*maxRefused {
+			t.Errorf("%+v", sums)
+		}
+		rows, err := s.Rows(bg(), RowQuery{Limit: 10})
+		no(t, err)
+		if len(rows) != 2 {
+			t.Errorf("%d rows", len(rows))
+		}
+		for _, r := range rows {
+			if r.Outcome != usage.Refused || r.Cost == nil || *r.Cost != 0 || len(r.Model) > 300 {
+				t.Errorf("%+v", r)
+			}
 		}
 	})
 }

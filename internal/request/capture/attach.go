@@ -84,7 +84,7 @@ func attachOnce(ctx context.Context, transport http.RoundTripper, f Filter, h Ha
 	defer func() { _ = resp.Body.Close() }()
 	switch resp.StatusCode {
 	case http.StatusOK:
-		n, err = receive(resp.Body, f.Count, h)
+		n, err = receive(resp.Body, f, h)
 		return n, true, err
 	case http.StatusServiceUnavailable:
 		return 0, false, errStopping
@@ -93,13 +93,20 @@ func attachOnce(ctx context.Context, transport http.RoundTripper, f Filter, h Ha
 	return 0, false, fmt.Errorf("the gateway refuses the capture: %d %s", resp.StatusCode, strings.TrimSpace(string(reason)))
 }
 
-// receive reads count exchanges from a response.
-func receive(body io.Reader, count int, h Handler) (n int, err error) {
-	in := json.NewDecoder(body)
+// maxSides and maxRest bound a message: an exchange has sides of at most Filter.Bytes, which become longer in JSON.
+const maxSides, maxRest = 64, 16 << 20
+
+// receive reads the exchanges of a filter from a response.
+func receive(body io.Reader, f Filter, h Handler) (n int, err error) {
+	limited := &io.LimitedReader{R: body}
+	in := json.NewDecoder(limited)
 	var last message // with the counts that were reported last
-	for n < count {
+	for n < f.Count {
 		var m message
+		limited.N = maxRest + maxSides*int64(min(f.Bytes, maxBytes))
 		switch err := in.Decode(&m); {
+		case limited.N <= 0:
+			return n, errors.New("the gateway sends more than an exchange has; it is not read")
 		case hasEnded(err), m.Stopping:
 			return n, errStopping
 		case err != nil:
