@@ -190,7 +190,7 @@ func placeAttacks() (all []attack) {
 			}))
 			after, err := os.Lstat(p.socket)
 			e.problem(err == nil && before == nil, "there is a socket %s", p.socket)
-			e.problem(before != nil && (err != nil || !os.SameFile(before, after)), "what was in the place of the socket was replaced")
+			e.problem(before != nil && (err != nil || !os.SameFile(before, after) || before.Mode() != after.Mode()), "what was in the place of the socket was replaced")
 			files, _ := os.ReadDir(p.mine) // it exists
 			for _, f := range files {
 				text, _ := os.ReadFile(filepath.Join(p.mine, f.Name())) // a socket has no text
