@@ -14,8 +14,10 @@ const keyStoreName = "the store of keys"
 
 type listKeysIn struct {
 	page
+	spentIn
 	Org  string `query:"org" maxLength:"128" doc:"Only of this organisation."`
 	Team string `query:"team" maxLength:"128" doc:"Only of this team; needs org."`
+	Name string `query:"name" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]*$" doc:"Only with this name."`
 }
 
 type keyList struct {
@@ -31,11 +33,7 @@ func (s *server) listKeys(ctx context.Context, c *call, in *listKeysIn) (*keyLis
 	if in.Team != "" && org == "" {
 		return nil, invalid("query.team", "a team needs its organisation; send org")
 	}
-	filter := store.KeyFilter{Org: org, Team: in.Team, Who: store.Everybody}
-	if !c.canSeeOperators() {
-		filter.Who = store.Clients
-	}
-	records, err := s.Keys.Keys(ctx, filter, in.After, in.Limit)
+	records, err := s.Keys.Keys(ctx, store.KeyFilter{Org: org, Team: in.Team, Name: in.Name, Who: c.visible()}, in.After, in.Limit)
 	if err != nil {
 		return nil, unavailable(keyStoreName, err)
 	}
@@ -48,7 +46,15 @@ func (s *server) listKeys(ctx context.Context, c *call, in *listKeysIn) (*keyLis
 	if len(records) == in.Limit {
 		out.Next = records[len(records)-1].ID
 	}
-	return new(out), nil
+	return &out, s.addUse(ctx, c, in.spentIn, out.Keys)
+}
+
+// visible returns whose keys the operator sees in lists.
+func (c *call) visible() store.Who {
+	if c.canSeeOperators() {
+		return store.Everybody
+	}
+	return store.Clients
 }
 
 // orgFilter returns the organisation that a list is limited to: the requested one, or the one that
@@ -92,12 +98,18 @@ func (s *server) keyToChange(ctx context.Context, c *call, id string) (access.Re
 	return r, nil
 }
 
-func (s *server) getKey(ctx context.Context, c *call, in *keyPath) (*keyView, error) {
+type getKeyIn struct {
+	keyPath
+	spentIn
+}
+
+func (s *server) getKey(ctx context.Context, c *call, in *getKeyIn) (*keyView, error) {
 	r, err := s.key(ctx, c, in.Key)
 	if err != nil {
 		return nil, err
 	}
-	return new(viewKey(r, s.Now())), nil
+	views := []keyView{viewKey(r, s.Now())}
+	return &views[0], s.addUse(ctx, c, in.spentIn, views)
 }
 
 func (s *server) getKeyLimits(ctx context.Context, c *call, in *keyPath) (*useView, error) {
@@ -126,7 +138,7 @@ func (s *server) createKey(ctx context.Context, c *call, in *createKeyIn) (*keyM
 	if err != nil {
 		return nil, err
 	}
-	view, err := s.getKey(ctx, c, &keyPath{Key: id})
+	view, err := s.getKey(ctx, c, &getKeyIn{keyPath: keyPath{Key: id}})
 	if err != nil { // the key exists, and its text cannot be shown again
 		view = new(viewKey(r, s.Now()))
 	}

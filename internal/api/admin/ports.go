@@ -58,6 +58,9 @@ type Keys interface {
 	UpdateKey(ctx context.Context, id string, edit func(*access.Record) error) (access.Record, error)
 	RevokeKey(ctx context.Context, id string, at time.Time) (access.Record, error)
 	RotateKey(ctx context.Context, id string, next access.Digest, oldUntil time.Time) (access.Record, error)
+	KeyUses(ctx context.Context, ids []string, since time.Time) (map[string]store.KeyUse, error)
+	KeyNames(ctx context.Context, ids []string) (map[string]string, error)
+	FindKeys(ctx context.Context, f store.KeyFilter, idOrName string) (found []store.KeyName, others []string, err error)
 }
 
 // Tenants stores organisations and teams. A team is named by its organisation and its id, an organisation

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/amounts"
+	"github.com/isogloss-gateway/isogloss/internal/api/export"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
@@ -47,6 +48,7 @@ type requestView struct {
 	ID        string         `json:"id"`
 	Node      string         `json:"node"`
 	Key       string         `json:"key,omitempty"`
+	KeyName   string         `json:"key_name,omitempty" doc:"Name of the key. Absent: the store does not have the key."`
 	Team      string         `json:"team,omitempty"`
 	Org       string         `json:"org,omitempty"`
 	Began     time.Time      `json:"began"`
@@ -152,7 +154,7 @@ func price(m *usage.Money) string {
 }
 
 func (s *server) listRequests(ctx context.Context, c *call, in *listRequestsIn) (*requestList, error) {
-	if err := in.normalize(c, s.Now()); err != nil {
+	if err := s.normalize(ctx, c, &in.filter); err != nil {
 		return nil, err
 	}
 	mark, err := parseCursor(in.After)
@@ -167,10 +169,16 @@ func (s *server) listRequests(ctx context.Context, c *call, in *listRequestsIn) 
 	for _, r := range rows {
 		out.Requests = append(out.Requests, viewRequest(r))
 	}
+	s.nameRequests(ctx, out.Requests)
 	if len(rows) == in.Limit {
 		out.Next = formatCursor(rows[len(rows)-1])
 	}
 	return new(out), nil
+}
+
+// nameRequests sets the names of their keys.
+func (s *server) nameRequests(ctx context.Context, list []requestView) {
+	export.SetNames(ctx, s.keyNames, list, func(v *requestView) (string, *string) { return v.Key, &v.KeyName })
 }
 
 // A mark is where a page ended: the time and the id of its last row.
@@ -201,5 +209,7 @@ func (s *server) getRequest(ctx context.Context, c *call, in *requestPath) (*req
 	case len(rows) == 0 || !c.canSeeOrg(rows[0].Org):
 		return nil, missing("request", in.Request)
 	}
-	return new(viewRequest(rows[0])), nil
+	views := []requestView{viewRequest(rows[0])}
+	s.nameRequests(ctx, views)
+	return &views[0], nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/amounts"
+	"github.com/isogloss-gateway/isogloss/internal/api/export"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
@@ -21,7 +22,7 @@ type filter struct {
 	To     time.Time `query:"to" doc:"End, exclusive. Default: now."`
 	Org    string    `query:"org" maxLength:"128" doc:"Only of this organisation."`
 	Team   string    `query:"team" maxLength:"128" doc:"Only of this team; needs org."`
-	Key    string    `query:"key" maxLength:"64" doc:"Only of this key."`
+	Key    string    `query:"key" maxLength:"256" doc:"Only of this key: the id or the name."`
 	Model  string    `query:"model" maxLength:"200" doc:"Only for this model."`
 	Target string    `query:"target" maxLength:"200" doc:"Only those served by this target."`
 	User   string    `query:"user" maxLength:"128" doc:"Only of this end user, as the ledger has it."`
@@ -39,15 +40,15 @@ const (
 	maxRange     = 400 * 24 * time.Hour
 )
 
-// normalize sets defaults and limits the filter to the operator's organisation.
-func (f *filter) normalize(c *call, now time.Time) error {
+// normalize sets defaults, limits the filter to the operator's organisation, and replaces the name of a key by its id.
+func (s *server) normalize(ctx context.Context, c *call, f *filter) error {
 	org, err := c.orgFilter(f.Org)
 	if err != nil {
 		return err
 	}
 	f.Org = org
 	if f.To.IsZero() {
-		f.To = now
+		f.To = s.Now()
 	}
 	if f.From.IsZero() {
 		f.From = f.To.Add(-defaultRange)
@@ -60,7 +61,8 @@ func (f *filter) normalize(c *call, now time.Time) error {
 	case f.To.Sub(f.From) > maxRange:
 		return invalid("query.from", "the range is longer than 400 days; request a shorter one")
 	}
-	return nil
+	f.Key, err = s.findKey(ctx, c, f.Org, f.Key)
+	return err
 }
 
 type usageIn struct {
@@ -82,6 +84,7 @@ type sumView struct {
 	Org       string         `json:"org,omitempty"`
 	Team      string         `json:"team,omitempty"`
 	Key       string         `json:"key,omitempty"`
+	KeyName   string         `json:"key_name,omitempty" doc:"Name of the key. Absent: the store does not have the key."`
 	Model     string         `json:"model,omitempty"`
 	Target    string         `json:"target,omitempty"`
 	User      string         `json:"user,omitempty" doc:"End user, if grouped by it. Absent: requests without one. Those beyond the first 1,000 of a day are other."`
@@ -104,7 +107,7 @@ type tokenTime struct {
 
 // sumUsage returns the sums of a query.
 func (s *server) sumUsage(ctx context.Context, c *call, in *usageIn) ([]store.Sum, error) {
-	if err := in.normalize(c, s.Now()); err != nil {
+	if err := s.normalize(ctx, c, &in.filter); err != nil {
 		return nil, err
 	}
 	sums, err := s.Ledger.Usage(ctx, store.UsageQuery{
@@ -141,6 +144,7 @@ func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView
 		}
 		out.Sums = append(out.Sums, v)
 	}
+	export.SetNames(ctx, s.keyNames, out.Sums, func(v *sumView) (string, *string) { return v.Key, &v.KeyName })
 	return new(out), nil
 }
 

@@ -12,13 +12,21 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/api/admin"
 )
 
-// Keys returns the keys of an organisation, or of all.
-func (c *Client) Keys(ctx context.Context, org string) ([]admin.Key, error) {
-	query := url.Values{}
-	if org != "" {
-		query.Set("org", org)
-	}
+// spent asks for what keys have spent in the last 30 days, and for their last use.
+var spent = url.Values{"spent": {"30d"}}
+
+// Keys returns keys. The parameters are those of the operation list-keys.
+func (c *Client) Keys(ctx context.Context, query url.Values) ([]admin.Key, error) {
 	return pages(ctx, c, "/keys", query, func(p admin.KeyList) ([]admin.Key, string) { return p.Keys, p.Next })
+}
+
+// UsedKey returns the key with an id or a name, with what it has spent in the last 30 days.
+func (c *Client) UsedKey(ctx context.Context, idOrName string) (admin.Key, error) {
+	k, err := c.Key(ctx, idOrName)
+	if err != nil {
+		return k, err
+	}
+	return do[admin.Key](ctx, c, http.MethodGet, keyPath(k.ID, ""), spent, nil)
 }
 
 // Key returns the key with an id or a name. If several keys have the name, it returns the one that is not
@@ -50,8 +58,11 @@ func (c *Client) Key(ctx context.Context, idOrName string) (admin.Key, error) {
 
 // Named returns the keys with a name.
 func (c *Client) Named(ctx context.Context, name string) ([]admin.Key, error) {
-	all, err := c.Keys(ctx, "")
-	return slices.DeleteFunc(all, func(k admin.Key) bool { return k.Name != name }), err
+	all, err := c.Keys(ctx, url.Values{"name": {name}})
+	if isCode(err, "invalid") { // no key can have it
+		return nil, nil
+	}
+	return all, err
 }
 
 func isRevoked(k admin.Key) bool { return !k.Revoked.IsZero() }
