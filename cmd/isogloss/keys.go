@@ -532,7 +532,7 @@ func (r keyRow) use() (spent, last string) {
 	case r.LastUsed == nil:
 		return "$" + r.Spent30d, "never"
 	}
-	return "$" + r.Spent30d, r.LastUsed.UTC().Format("2006-01-02 15:04")
+	return "$" + r.Spent30d, timestamp(*r.LastUsed)
 }
 
 // expiry formats the expiry for a table column.

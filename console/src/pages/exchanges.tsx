@@ -365,7 +365,7 @@ function exact(n: bigint): string {
 function Price({ request }: { request: Request }) {
   const rows = [
     ...request.attempts.map((a, i) => ({ name: i + 1 + '. ' + a.target, tokens: a.tokens, cost: a.cost, note: a.charged ? 'charged' : 'not charged' })),
-    { name: 'Client is charged', tokens: request.tokens, cost: request.cost, note: request.estimated ? 'estimated' : 'as reported' },
+    { name: 'Client is charged', tokens: request.tokens, cost: request.cost, note: request.estimated ? 'estimated' : request.attempts.length > 0 ? 'as reported' : '' },
   ];
   const extra = request.attempts.filter((a) => !a.charged).reduce((sum, a) => sum + nanos(a.cost), 0n);
   return (

@@ -26,8 +26,8 @@ export function Used({ use, of }: { use: Use; of: Owner }) {
         <>
           <span>{dollars(b.spent)} of {dollars(b.budget)} in {windowText(b.window_seconds)}</span>
           <Meter used={toDollars(nanos(b.spent))} limit={toDollars(nanos(b.budget))} label="Budget" />
-          {can('get-usage') && <BurnDown budget={b} of={of} refused={b === least ? refused : undefined} />}
           {b === least && refused && <RefusedNow refused={refused} of={of} />}
+          {can('get-usage') && <BurnDown budget={b} of={of} refused={b === least ? refused : undefined} />}
         </>
       )]),
       line('Requests per minute', use.requests, l.requests_per_minute),

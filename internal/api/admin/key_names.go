@@ -32,7 +32,7 @@ func (s *server) findKey(ctx context.Context, c *call, org, idOrName string) (st
 	switch len(found) {
 	case 0:
 		if near := similar.Names(idOrName, others, maxSimilar); len(near) > 0 {
-			return "", invalid("query.key", "there is no key with the id or name %q; did you mean %s?", idOrName, orList(near))
+			return "", invalid("query.key", "no key has this id or name; did you mean %s?", orList(near))
 		}
 		return idOrName, nil
 	case 1:
@@ -42,7 +42,7 @@ func (s *server) findKey(ctx context.Context, c *call, org, idOrName string) (st
 	for i := range ids {
 		ids[i] = found[i].ID
 	}
-	return "", invalid("query.key", "%d keys have the name %q; send the id of one, such as %s", len(found), idOrName, orList(ids))
+	return "", invalid("query.key", "%d keys have this name; send the id of one, such as %s", len(found), orList(ids))
 }
 
 // orList returns names as "a", "b" or "c".

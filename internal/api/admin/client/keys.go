@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/admin"
+	"github.com/isogloss-gateway/isogloss/internal/base/plain"
+	"github.com/isogloss-gateway/isogloss/internal/base/similar"
 )
 
-// spent asks for what keys have spent in the last 30 days, and for their last use.
+// spent has the parameter that asks for what keys have spent in the last 30 days, and for their last use.
 var spent = url.Values{"spent": {"30d"}}
 
 // Keys returns keys. The parameters are those of the operation list-keys.
@@ -45,7 +47,7 @@ func (c *Client) Key(ctx context.Context, idOrName string) (admin.Key, error) {
 	}
 	switch len(named) {
 	case 0:
-		return k, fmt.Errorf("there is no key with the id or name %q; 'isogloss keys list' shows them", idOrName)
+		return k, c.noKey(ctx, idOrName)
 	case 1:
 		return named[0], nil
 	}
@@ -54,6 +56,22 @@ func (c *Client) Key(ctx context.Context, idOrName string) (admin.Key, error) {
 		ids[i] = n.ID
 	}
 	return k, fmt.Errorf("%d keys have the name %q; write an id: %s", len(ids), idOrName, strings.Join(ids, ", "))
+}
+
+// noKey returns the error of a name that no key has, with a similar one of the first keys.
+func (c *Client) noKey(ctx context.Context, name string) error {
+	first, err := do[admin.KeyList](ctx, c, http.MethodGet, "/keys", url.Values{"limit": {"1000"}}, nil)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(first.Keys))
+	for i := range first.Keys {
+		names[i] = first.Keys[i].Name
+	}
+	if near := similar.Name(name, names); near != "" {
+		return fmt.Errorf("there is no key with the id or name %q; did you mean %q?", name, plain.Line(near))
+	}
+	return fmt.Errorf("there is no key with the id or name %q; 'isogloss keys list' shows them", name)
 }
 
 // Named returns the keys with a name.
