@@ -12,6 +12,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/isogloss-gateway/isogloss/internal/api/amounts"
 	"github.com/isogloss-gateway/isogloss/internal/api/export"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
@@ -31,7 +32,7 @@ func TestKeyNames(t *testing.T) {
 	w := newWorld(t).serve()
 	owner := w.operator(access.Owner, "")
 	id := w.named("=search", "a", namedRequest)
-	if r := read[requestView](t, w.send(owner, "GET", "/api/v1/requests/"+namedRequest, ""), 200); r.Key != id || r.KeyName != "=search" {
+	if r := read[amounts.RequestView](t, w.send(owner, "GET", "/api/v1/requests/"+namedRequest, ""), 200); r.Key != id || r.KeyName != "=search" {
 		t.Errorf("%+v", r)
 	}
 	named := map[string]string{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/api/keynames"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 )
@@ -267,4 +268,59 @@ func (s *server) rotateKey(ctx context.Context, c *call, in *rotateKeyIn) (*keyM
 		return nil, err
 	}
 	return new(keyMade{Key: *view, Text: text.Reveal()}), nil
+}
+
+// findKey returns the id of the key that a filter of the ledger names by its id or name.
+func (s *server) findKey(ctx context.Context, c *call, org, idOrName string) (string, error) {
+	if idOrName == "" {
+		return "", nil
+	}
+	id, err := keynames.Find(ctx, s.Keys, store.KeyFilter{Org: org, Who: c.visible()}, idOrName)
+	if wrong := keynames.Error(""); errors.As(err, &wrong) {
+		return "", invalid("query.key", "%s", wrong.Error())
+	} else if err != nil {
+		return "", unavailable(keyStoreName, err)
+	}
+	return id, nil
+}
+
+// keyNames returns the names of keys by their ids. Names are an addition to what a caller reads: without the store of
+// keys there are none.
+func (s *server) keyNames(ctx context.Context, ids []string) map[string]string {
+	names, err := s.Keys.KeyNames(ctx, ids)
+	if err != nil {
+		s.Logger.WarnContext(ctx, "names of keys not available", "error", err)
+	}
+	return names
+}
+
+// spentIn asks for the use of keys.
+type spentIn struct {
+	Spent string `query:"spent" enum:"30d" doc:"With what each key has spent in this time, and the hour of its last request. Needs a role that may use get-usage."`
+}
+
+// spentTime is the only value of spent.
+const spentTime = 30 * 24 * time.Hour
+
+// addUse adds what keys have spent to their views, if it is asked for. One question has all of them.
+func (s *server) addUse(ctx context.Context, c *call, in spentIn, keys []keyView) error {
+	if in.Spent == "" {
+		return nil
+	}
+	if p := Permit(c.operator, "get-usage"); p != nil {
+		return p
+	}
+	ids := make([]string, len(keys))
+	for i := range keys {
+		ids[i] = keys[i].ID
+	}
+	uses, err := s.Keys.KeyUses(ctx, ids, s.Now().Add(-spentTime))
+	if err != nil {
+		return unavailable(ledgerName, err)
+	}
+	for i := range keys {
+		u := uses[keys[i].ID]
+		keys[i].Spent, keys[i].LastUsed = u.Spent.Decimal(), u.Last
+	}
+	return nil
 }

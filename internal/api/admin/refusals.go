@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/api/export"
+	"github.com/isogloss-gateway/isogloss/internal/api/keynames"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 )
 
@@ -43,6 +43,6 @@ func (s *server) listRefusals(ctx context.Context, c *call, in *listRefusalsIn) 
 	for _, r := range list {
 		out.Refusals = append(out.Refusals, refusalView{Org: r.Org, Team: r.Team, Key: r.Key, Reason: string(r.Reason), Count: r.Count, Last: r.Last})
 	}
-	export.SetNames(ctx, s.keyNames, out.Refusals, func(v *refusalView) (string, *string) { return v.Key, &v.Name })
+	keynames.Set(ctx, s.keyNames, out.Refusals, func(v *refusalView) (string, *string) { return v.Key, &v.Name })
 	return &out, nil
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/amounts"
-	"github.com/isogloss-gateway/isogloss/internal/api/export"
+	"github.com/isogloss-gateway/isogloss/internal/api/keynames"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
@@ -72,37 +72,11 @@ type usageIn struct {
 }
 
 type usageView struct {
-	From  time.Time `json:"from"`
-	To    time.Time `json:"to"`
-	Sums  []sumView `json:"sums"`
-	Total sumView   `json:"total" doc:"Sum of all sums."`
-	Times []sumView `json:"times,omitempty" doc:"Sums of each hour or day, if grouped by it."`
-}
-
-type sumView struct {
-	Start     time.Time      `json:"start,omitzero" doc:"Start of the hour or day, if grouped by it."`
-	Org       string         `json:"org,omitempty"`
-	Team      string         `json:"team,omitempty"`
-	Key       string         `json:"key,omitempty"`
-	KeyName   string         `json:"key_name,omitempty" doc:"Name of the key. Absent: the store does not have the key."`
-	Model     string         `json:"model,omitempty"`
-	Target    string         `json:"target,omitempty"`
-	User      string         `json:"user,omitempty" doc:"End user, if grouped by it. Absent: requests without one. Those beyond the first 1,000 of a day are other."`
-	Tag       string         `json:"tag,omitempty" doc:"Value of the tag, if grouped by one. Absent: requests without it. Those beyond the first 1,000 of a day are other."`
-	Requests  int64          `json:"requests"`
-	Tokens    amounts.Tokens `json:"tokens"`
-	Cost      string         `json:"cost" doc:"Dollars, as an exact decimal."`
-	Unpriced  int64          `json:"unpriced" doc:"Requests without a known cost, which cost does not include."`
-	Estimated int64          `json:"estimated" doc:"Requests whose tokens are estimated, because the provider did not report usage."`
-	Errors    int64          `json:"errors" doc:"Requests that failed, or were lost because a gateway died."`
-	Refused   int64          `json:"refused" doc:"Requests that the gateway refused, which requests does not count. They have no model, target or label."`
-	First     tokenTime      `json:"first_token,omitzero" doc:"Times to the first token of streams. Absent: there were none."`
-}
-
-type tokenTime struct {
-	P50   float64 `json:"p50" doc:"Seconds, interpolated between 0, 0.1, 0.25, 0.5, 1, 2, 5 and 10. What is longer counts as 10."`
-	P95   float64 `json:"p95"`
-	Count int64   `json:"count" doc:"Streams with a first token."`
+	From  time.Time         `json:"from"`
+	To    time.Time         `json:"to"`
+	Sums  []amounts.SumView `json:"sums"`
+	Total amounts.SumView   `json:"total" doc:"Sum of all sums."`
+	Times []amounts.SumView `json:"times,omitempty" doc:"Sums of each hour or day, if grouped by it."`
 }
 
 // sumUsage returns the sums of a query.
@@ -129,14 +103,14 @@ func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView
 		return nil, err
 	}
 	total, times := store.Totals(sums)
-	out := usageView{From: in.From, To: in.To, Total: viewSum(total)}
+	out := usageView{From: in.From, To: in.To, Total: amounts.SumOf(total)}
 	if slices.Contains(in.Group, store.ByHour) || slices.Contains(in.Group, store.ByDay) {
 		for _, sum := range times {
-			out.Times = append(out.Times, viewSum(sum))
+			out.Times = append(out.Times, amounts.SumOf(sum))
 		}
 	}
 	for _, sum := range sums {
-		v := viewSum(sum)
+		v := amounts.SumOf(sum)
 		if slices.Contains(in.Group, store.ByUser) {
 			v.User = sum.Label
 		} else {
@@ -144,18 +118,6 @@ func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView
 		}
 		out.Sums = append(out.Sums, v)
 	}
-	export.SetNames(ctx, s.keyNames, out.Sums, func(v *sumView) (string, *string) { return v.Key, &v.KeyName })
+	keynames.Set(ctx, s.keyNames, out.Sums, func(v *amounts.SumView) (string, *string) { return v.Key, &v.KeyName })
 	return new(out), nil
-}
-
-func viewSum(s store.Sum) sumView {
-	v := sumView{
-		Org: s.Org, Team: s.Team, Key: s.Key, Model: s.Model, Target: s.Target,
-		Requests: s.Requests, Unpriced: s.Unknown, Estimated: s.Estimated, Tokens: amounts.TokensOf(s.Usage), Cost: s.Cost.Decimal(),
-		Errors: s.Errors, Refused: s.Refused, First: tokenTime{s.FirstToken.Quantile(0.5).Seconds(), s.FirstToken.Quantile(0.95).Seconds(), s.FirstToken.Count()},
-	}
-	if s.Start.Unix() > 0 {
-		v.Start = s.Start
-	}
-	return v
 }
