@@ -324,7 +324,7 @@ for back in range(1, 24 * 21):
         copy[columns.index("hour")] -= back
         db.execute("INSERT OR IGNORE INTO hours VALUES (" + ",".join("?" * len(columns)) + ")", copy)
 sums = ",".join("sum(" + r[1] + ")" for r in db.execute("PRAGMA table_info(key_days)").fetchall()[4:])
-for table, key, more in (("model_hours", "hour,org,model,target", ",9223372036854775807,9223372036854775807"), ("key_days", "hour/24,org,team,key_id", "")):
+for table, key, more in (("model_hours", "hour,org,model,target", ",9223372036854775807,9223372036854775807"), ("key_days", "hour/24,org,team,key_id", ""), ("days", "hour/24,org,team,key_id,model,target", ""), ("model_days", "hour/24,org,model,target", "")):
     db.execute("DELETE FROM " + table)
     db.execute("INSERT INTO " + table + " SELECT " + key + "," + sums + more + " FROM hours GROUP BY " + key)
 db.commit()
