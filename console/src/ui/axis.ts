@@ -16,3 +16,6 @@ function pad(text: string, places: number): string {
   const [whole = '', fraction = ''] = text.split('.');
   return places ? whole + '.' + fraction.padEnd(places, '0') : whole;
 }
+
+// byHourOrDay reports whether times are whole hours or days, one after another, as sums have them.
+export const byHourOrDay = (times: number[]) => times[0]! % 3600 === 0 && (times.length < 2 || [3600, 86400].includes(times[1]! - times[0]!));

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { sameDecimals, tickEvery } from './axis';
+import { byHourOrDay, sameDecimals, tickEvery } from './axis';
 import { useTheme } from './theme';
 
 export type Series = { name: string; values: number[] };
@@ -82,7 +82,7 @@ function lineOptions(element: HTMLElement, lines: Line[], times: number[], forma
   const length = times[times.length - 1]! - times[0]!;
   return {
     ...all,
-    axes: times[0]! % 3600 === 0 ? all.axes : [{ // no whole hours
+    axes: byHourOrDay(times) ? all.axes : [{
       ...x,
       splits: (u) => tickEvery(times.length, plotWidth(u), length > 3 * 86400 ? 64 : 104).map((i) => times[i]!),
       values: (_, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleString(undefined, length > 3 * 86400 ? { day: 'numeric', month: 'short' } : { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })),

@@ -171,7 +171,8 @@ export function tests() {
   });
 
   test('labels of an axis have their room, and amounts the same number of decimals', async () => {
-    const { sameDecimals, tickEvery } = await compiled('ui/axis.ts');
+    const { byHourOrDay, sameDecimals, tickEvery } = await compiled('ui/axis.ts');
+    assert.deepEqual([[0], [3600, 7200], [0, 86400], [60, 3660], [0, 2160], [0, 64800]].map(byHourOrDay), [true, true, true, false, false, false]); // a forecast that begins at a whole hour has no hours
     for (const [points, axis, label] of [[81, 160, 104], [81, 700, 104], [31, 250, 64], [2, 250, 64], [1, 50, 64], [400, 900, 64]]) {
       const at = tickEvery(points, axis, label);
       assert.ok(at.length > 0 && at.every((i) => i >= 0 && i < points), String(at));
