@@ -29,7 +29,7 @@ func TestKeyUses(t *testing.T) {
 		no(t, err)
 		uses, err := s.KeyUses(ctx, []string{"k1", "k2", "k3", "unknown", "'"}, noon.AddDate(0, 0, -30))
 		no(t, err)
-		want := map[string]KeyUse{"k1": {7, late.Truncate(time.Hour)}, "k2": {0, noon.AddDate(0, 0, -50).Truncate(time.Hour)}, "k3": {}}
+		want := map[string]KeyUse{"k1": {Spent: 7, Last: late.Truncate(time.Hour)}, "k2": {Last: noon.AddDate(0, 0, -50).Truncate(time.Hour)}, "k3": {}}
 		if len(uses) != len(want) {
 			t.Errorf("%+v", uses)
 		}
