@@ -16,6 +16,7 @@ import (
 var generated = []string{
 	"docs/reliability.md", "docs/operations/cluster.md", "docs/operations/failures.md",
 	"docs/evidence/compatibility.md", "docs/performance.md", "docs/scale.md",
+	"docs/performance/streams-h1-h1.md", "docs/performance/streams-h2-h2.md",
 }
 
 // TestGeneratedPagesSayHowTheyWereMade checks that each generated page has the date, the commit, the machine and the command of

@@ -49,6 +49,7 @@ func parts() []part {
 		{"models", "models in the table", true, (*bench).modelsPart},
 		{"memory", "memory of open streams", true, (*bench).memoryPart},
 		{"versions", "versions of HTTP", true, (*bench).versionsPart},
+		{"dialects", "translated events of all pairs of dialects", false, (*bench).dialectsPart},
 		{"store", "keys, limits and the ledger", true, (*bench).storePart},
 		{"rate", "highest rate", false, (*bench).ratePart},
 		{"latency", "latency at fixed rates", false, (*bench).latencyPart},

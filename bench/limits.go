@@ -66,6 +66,8 @@ func basicStandards() []standard {
 		{figure{"CPU per event, burst of 200, verbatim, GOGC=100 in both", "×", ratioOf("burst", oursDefault)}, 1.15, none, ""},
 		{figure{"CPU per event, paced streams, as many as came in time, verbatim", "×", pacedInTime}, 1.10, 1.6, "reached 1.06 to 1.25 beside a bare proxy that collected more often; wake-ups on a crowded machine move it"},
 		{figure{"CPU per event, burst of 200, Messages client on Chat upstream", "µs", valueOf("burst", oursMessages, 0)}, 5, none, ""},
+		{figure{"CPU per event, burst of 200, the most expensive of 20 pairs of dialects", "µs", mostOfPairs("dialects")}, 5, none, ""},
+		{figure{"allocations per event, burst of 200, the most of 20 pairs of dialects", "allocations", mostOfPairs("dialects-allocs")}, 2.5, none, ""},
 		{figure{"the same to bare, Messages client on Chat upstream", "×", ratioOf("burst", oursMessages)}, none, 3.9, "reached 3.46 on a crowded machine; how many events the bare proxy finds in one read moves it"},
 		{figure{"CPU per event, burst of 200, Responses client on Messages upstream", "µs", valueOf("burst", oursAnswers, 0)}, 5, none, ""},
 		{figure{"the same to bare, Responses client on Messages upstream", "×", ratioOf("burst", oursAnswers)}, none, 5.5, "reached 3.72 to 4.38 on a crowded machine: as above, and the most verbose of the dialects"},

@@ -137,9 +137,12 @@ func (c *conn) exchange(ctx context.Context, n int) (x exchanged, err error) {
 		return x, err
 	}
 	defer resp.Body.Close()
-	if c.job.Stream {
+	switch {
+	case c.job.Stream && c.job.Binary:
+		x, err = c.readBinary(resp.Body)
+	case c.job.Stream:
 		x, err = c.readEvents(resp.Body)
-	} else {
+	default:
 		err = c.readWhole(resp.Body)
 	}
 	if resp.Close {
@@ -182,6 +185,16 @@ func (c *conn) readEvents(body io.Reader) (x exchanged, err error) {
 		}
 		return x, nil
 	}
+}
+
+// readBinary reads a stream whose events are not lines, and counts those with text.
+func (c *conn) readBinary(body io.Reader) (x exchanged, err error) {
+	all, err := io.ReadAll(body)
+	x.events = bytes.Count(all, []byte(word))
+	if err == nil && x.events < c.job.Events {
+		err = fmt.Errorf("the stream ended after %d events, and %d were due", x.events, c.job.Events)
+	}
+	return x, err
 }
 
 func (c *conn) close() {

@@ -27,6 +27,7 @@ type job struct {
 	Stream bool   `json:"stream"`
 	Bytes  int    `json:"bytes"`  // an answer has at least so many
 	Events int    `json:"events"` // and so many events
+	Binary bool   `json:"binary"` // its events are not lines of text
 	End    string `json:"end"`    // and ends with this line
 	Models int    `json:"models"` // ask for so many models of a large table in turn
 
@@ -44,7 +45,7 @@ type job struct {
 
 // newJob returns a job whose requests have a prompt of this size.
 func newJob(mode string, client testrig.Dialect, model string, size int, stream bool) job {
-	j := job{Mode: mode, Path: client.Path(model, stream), Stream: stream, End: client.LastEvent(),
+	j := job{Mode: mode, Path: client.Path(model, stream), Stream: stream, End: client.LastEvent(), Binary: client == testrig.Converse,
 		Body: []byte(client.Body(testrig.Query{Model: model, System: "You are helpful.", Prompt: text(size), Stream: stream}))}
 	if client == testrig.Messages {
 		j.Head = "anthropic-version: 2023-06-01\r\n"

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/test/plot"
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
@@ -31,7 +32,44 @@ func writePage(dir string, r *report) error {
 	if err := r.saveJSON(filepath.Join(dir, "performance", "results.json")); err != nil {
 		return err
 	}
+	for _, p := range openStreamPlots() {
+		if picture := p.draw(r); picture != nil {
+			if err := os.WriteFile(filepath.Join(dir, p.file), picture, 0o644); err != nil { //nolint:gosec // for everyone
+				return err
+			}
+		}
+	}
 	return os.WriteFile(filepath.Join(dir, "performance.md"), page(r), 0o644) //nolint:gosec // a page for everyone
+}
+
+// openStreamPlot is a plot of a table over the number of open streams.
+type openStreamPlot struct{ table, file, title, unit string }
+
+func openStreamPlots() []openStreamPlot {
+	return []openStreamPlot{
+		{"memory-total", "performance/memory-of-streams.svg", "Resident memory over open streams, HTTP/1.1", "MiB"},
+		{"memory-cpu", "performance/cpu-of-streams.svg", "CPU over open streams with an event every 5 s, HTTP/1.1", "% of a core"},
+	}
+}
+
+// draw returns the plot, nil if there are no two points of a line.
+func (o openStreamPlot) draw(r *report) []byte {
+	p := plot.Plot{Title: o.title, XLabel: "open streams", YLabel: o.unit}
+	for _, arm := range []string{bareChat, ours, oursMessages, oursAnswers} {
+		line := plot.Line{Name: arm}
+		for _, x := range r.columns(o.table) {
+			if y, ok := r.value(o.table, arm, x); ok {
+				line.Points = append(line.Points, plot.Point{X: x, Y: y})
+			}
+		}
+		if len(line.Points) > 1 {
+			p.Lines = append(p.Lines, line)
+		}
+	}
+	if len(p.Lines) == 0 {
+		return nil
+	}
+	return p.SVG()
 }
 
 // page returns the results page.
@@ -98,6 +136,7 @@ func sections() []section {
 		{title: "CPU per event", text: "The cost of a stream, including its request, divided by its events with text. If events arrive late, the machine is overloaded; a proxy then handles several events at once and looks cheaper. The goal and the capacity below therefore use the largest number of streams for which 97 % of the events arrived in time.", tables: []string{"burst", "paced", "paced-delivered"}},
 		{title: "Latency", text: "Latency in addition to direct requests to the upstream in the same round; the row *direct* is the latency of those. Load, upstream and proxy share the cores.", tables: []string{"latency-p50", "latency-p99", "half-p50", "half-p99", "first-p50", "first-p99", "rate"}},
 		{title: "Memory", text: "Streams with an event every five seconds, on a fresh process.", tables: []string{"memory", "memory-go"}},
+		{title: "All pairs of dialects", text: "Translated streams over HTTP/1.1. The cost of a stream, including its request, divided by its events with text.", tables: []string{"dialects", "dialects-allocs"}},
 		{title: "Versions of HTTP", text: versionsText, tables: []string{"http-request", "http-burst", "http-paced", "http-memory", "http-request-allocs", "http-burst-allocs"}},
 		{title: "With keys, limits and ledger on", text: storeText, lead: storeGrid, tables: []string{"store-request", "store-burst", "store-paced", "store-memory", "store-p50", "store-p99"}},
 		{title: "Allocations", tables: []string{"request-2k-1k-allocs", "request-2k-1k-bytes", "request-200k-1k-bytes", "request-2k-100k-bytes", "burst-allocs"}},
@@ -117,6 +156,11 @@ func writeSection(w *bytes.Buffer, r *report, s section) {
 	if s.lead != nil {
 		if grid := s.lead(r); grid != nil {
 			markdown(w, grid)
+		}
+	}
+	for _, p := range openStreamPlots() {
+		if s.title == "Memory" && p.draw(r) != nil {
+			fmt.Fprintf(w, "![%s](%s)\n\n", p.title, p.file)
 		}
 	}
 	for _, key := range s.tables {

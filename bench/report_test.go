@@ -34,6 +34,8 @@ func sampleReport() *report {
 		add("paced-delivered", lane, bareChat, 1000, 99, 98)
 		add("memory", lane, bareChat, 1000, 60)
 		add("memory", lane, bareChat, 9000, 50)
+		add("memory-total", lane, bareChat, 1000, 100)
+		add("memory-total", lane, bareChat, 9000, 500)
 	}
 	add("models", ours, ours, 10, 100, 100, 100)
 	add("models", ours, ours, 100000, 103, 104, 102)
@@ -172,7 +174,7 @@ func TestPageAndDataAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| CPU per event, burst of 200, verbatim | ≤ 1.15 × | 1.60 × (1.33–2.00) | **no** |", "no figure", "1 million requests/s", strings.TrimSpace(notes)[:20]} {
+	for _, want := range []string{"| CPU per event, burst of 200, verbatim | ≤ 1.15 × | 1.60 × (1.33–2.00) | **no** |", "no figure", "(performance/memory-of-streams.svg)", "1 million requests/s", strings.TrimSpace(notes)[:20]} {
 		if !bytes.Contains(text, []byte(want)) {
 			t.Errorf("the page has no %q", want)
 		}

@@ -55,6 +55,16 @@ func modelOf(body []byte) string {
 	return string(name)
 }
 
+// modelIn returns the model in the path of a request, for dialects that have it there.
+func modelIn(path string) string {
+	for _, part := range strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == ':' }) {
+		if _, err := parseScript(part); err == nil {
+			return part
+		}
+	}
+	return ""
+}
+
 // word is in every event that carries text, and in nothing else.
 const word = "lorem"
 

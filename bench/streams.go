@@ -95,6 +95,9 @@ func (b *bench) streams(v versions, open int, length time.Duration) *streamsRun 
 	b.say("  %d streams open over %s, for %v", open, v, length)
 	b.watch(r, g, ours, direct, length, second)
 	r.Load = cpu.Load()
+	if r.Ours.Failed > 0 {
+		b.say("the log of the gateway ends with: %s", g.LogTail())
+	}
 	r.Ledger = b.settled(g, r.Ours.Asked)
 	testrig.Must(g.Stop(b.ctx))
 	return r

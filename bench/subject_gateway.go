@@ -21,6 +21,7 @@ type setting struct {
 	models int  // a table of so many models in place of the scripts
 	store  *storage
 	env    []string
+	pairs  bool     // the models of dialectModel too
 	http   versions // the zero value is h1/h1
 }
 
@@ -46,7 +47,18 @@ func gatewayConfig(dir, listen, admin, upstream string, s setting) []byte {
 	client, scheme := s.tls(dir)
 	w.WriteString(client)
 	fmt.Fprintf(&w, "providers:\n  chat: { protocol: openai-chat, base_url: \"%s://%s/v1\", api_key: k }\n", scheme, upstream)
-	fmt.Fprintf(&w, "  messages: { protocol: anthropic, base_url: \"%s://%s\", api_key: k }\nmodels:\n", scheme, upstream)
+	fmt.Fprintf(&w, "  messages: { protocol: anthropic, base_url: \"%s://%s\", api_key: k }\n", scheme, upstream)
+	if s.pairs {
+		for _, d := range testrig.Dialects() {
+			fmt.Fprintf(&w, "  of-%[1]s: { protocol: %[1]s, base_url: \"%[2]s://%[3]s%[4]s\", api_key: k }\n", d, scheme, upstream, d.Base())
+		}
+	}
+	w.WriteString("models:\n")
+	if s.pairs {
+		for _, d := range slices.DeleteFunc(testrig.Dialects(), func(d testrig.Dialect) bool { return d == testrig.Messages }) { // the scripts have it
+			fmt.Fprintf(&w, "  %s: { targets: [of-%s/%s] }\n", dialectModel(d), d, dialectModel(d))
+		}
+	}
 	for i := range s.models {
 		fmt.Fprintf(&w, "  %[1]s: { targets: [chat/%[1]s] }\n", tableModel(i))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,9 @@ func newUpstreamCommand() *cobra.Command {
 		mux := http.NewServeMux()
 		mux.Handle("POST /v1/chat/completions", newPlayer(testrig.Chat, ""))
 		mux.Handle("POST /v1/messages", newPlayer(testrig.Messages, "-a"))
+		for _, d := range []testrig.Dialect{testrig.Responses, testrig.Gemini, testrig.Converse} {
+			mux.Handle("POST "+strings.TrimSuffix(d.Path("", false), map[testrig.Dialect]string{testrig.Gemini: ":generateContent", testrig.Converse: "/converse"}[d]), newPlayer(d, ""))
+		}
 		mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 		return serve(cmd.Context(), at, mux)
 	}}
@@ -89,7 +93,7 @@ func (p *player) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	model := modelOf(body)
+	model := cmp.Or(modelOf(body), modelIn(r.URL.Path))
 	s, err := parseScript(model)
 	if err == nil && strings.HasSuffix(model, "-a") != (p.suffix == "-a") {
 		err = fmt.Errorf("model %q is not served in this dialect", model) // a proxy that does not translate
@@ -105,7 +109,7 @@ func (p *player) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, answer)
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Content-Type", p.dialect.StreamMedia())
 	p.stream(w, r, s, bytes.Contains(body, []byte(`"include_usage":true`)))
 }
 

@@ -34,6 +34,8 @@ func tables() []table {
 		{key: "rate", title: "Highest rate with p99 under 5 ms (more is better)", unit: "requests/s"},
 		{key: "memory", title: "Resident memory per open stream", unit: "KiB", column: "%s open"},
 		{key: "memory-go", title: "The Go runtime's own count per open stream: heap and stacks in use, untouched pages included", unit: "KiB", column: "%s open"},
+		{key: "dialects", title: "CPU per event, bursts of 200: client on upstream", unit: "µs", last: "none"},
+		{key: "dialects-allocs", title: "Allocations per event, bursts of 200: client on upstream", unit: "allocations", last: "none"},
 		{key: "http-request", title: "CPU per request: 2 KB in, 1 KB out", unit: "µs"},
 		{key: "http-burst", title: "CPU per event: bursts of 200", unit: "µs"},
 		{key: "http-paced", title: "CPU per event: paced streams, 50 events a second each", unit: "µs", column: "%s open"},

@@ -31,7 +31,8 @@ func decodeFrame(f protocol.Frame, to []byte) []byte {
 	case !value.IsValid(wire.Lenient):
 		value = wire.AppendQuote(nil, string(value))
 	}
-	data := append(wire.AppendQuote([]byte{'{'}, strings.ToValidUTF8(name, "\uFFFD")), ':')
+	data := append(make([]byte, 0, len(name)+len(value)+len(`{"":}`)), '{')
+	data = append(wire.AppendQuote(data, strings.ToValidUTF8(name, "\uFFFD")), ':')
 	return sse.AppendEvent(to, "", append(append(data, value...), '}'))
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/api/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
+	"github.com/isogloss-gateway/isogloss/internal/targets/limit"
 )
 
 const (
@@ -27,8 +28,8 @@ type server struct {
 	Options
 	routes  []route
 	denials denialLog
-	runs    runCount
-	exports runCount
+	runs    limit.PerOwner // by operator
+	exports limit.PerOwner
 }
 
 // New returns the API. It serves /api/ and nothing else.

@@ -34,12 +34,12 @@ func exported[I any, P interface {
 			}
 			return writeJSON(w, rt.Status, out)
 		}
-		if !s.exports.enter(c.operator.ID) {
+		if !s.exports.Enter(c.operator.ID, maxRuns) {
 			p := openapi.NewProblem(http.StatusTooManyRequests, "too_many_exports", "%d of your exports are running; wait until one has ended, or stop one", maxRuns)
 			p.Retry = retryAfter
 			return p
 		}
-		defer s.exports.leave(c.operator.ID)
+		defer s.exports.Leave(c.operator.ID)
 		return write(w, r, c, in)
 	}
 	return rt

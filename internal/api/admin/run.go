@@ -5,10 +5,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
-	"unicode"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/openapi"
+	"github.com/isogloss-gateway/isogloss/internal/base/plain"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -44,12 +43,12 @@ func (s *server) runRequest(w http.ResponseWriter, r *http.Request, c *call, rea
 	if s.Runner == nil {
 		return openapi.NewProblem(http.StatusNotImplemented, "not_available", "this gateway cannot run requests of operators")
 	}
-	if !s.runs.enter(c.operator.ID) {
+	if !s.runs.Enter(c.operator.ID, maxRuns) {
 		p := openapi.NewProblem(http.StatusTooManyRequests, "too_many_runs", "%d of your requests are running; wait until one has ended, or stop one", maxRuns)
 		p.Retry = retryAfter
 		return p
 	}
-	defer s.runs.leave(c.operator.ID)
+	defer s.runs.Leave(c.operator.ID)
 	in := new(runIn)
 	if p := read(in); p != nil {
 		return p
@@ -67,7 +66,7 @@ func (s *server) runRequest(w http.ResponseWriter, r *http.Request, c *call, rea
 	begun := false
 	served := s.Runner.Run(key, func(id, model string) *llm.Error {
 		begun = true
-		e.Detail = allowed + ": request " + id + ", model " + modelName(model)
+		e.Detail = allowed + ": request " + id + ", model " + plain.Short(model, maxRunModel)
 		ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
 		defer cancel()
 		if err := s.Audit.Audit(ctx, e); err != nil {
@@ -116,43 +115,4 @@ func (b *runBody) request(r *http.Request) (*http.Request, error) {
 	inner.RemoteAddr, inner.Host = r.RemoteAddr, r.Host
 	inner.Header = http.Header{"Content-Type": {"application/json"}, "User-Agent": {runUserAgent}}
 	return inner, nil
-}
-
-// modelName returns a name without control characters, and not longer than maxRunModel.
-func modelName(name string) string {
-	text := []rune(strings.ToValidUTF8(name, "?"))
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, string(text[:min(len(text), maxRunModel)]))
-}
-
-// runCount counts the requests that each operator runs now.
-type runCount struct {
-	mu   sync.Mutex
-	open map[string]int
-}
-
-// enter counts a request. It reports false if the operator runs too many.
-func (n *runCount) enter(operator string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.open[operator] >= maxRuns {
-		return false
-	}
-	if n.open == nil {
-		n.open = map[string]int{}
-	}
-	n.open[operator]++
-	return true
-}
-
-func (n *runCount) leave(operator string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.open[operator]--; n.open[operator] == 0 {
-		delete(n.open, operator)
-	}
 }

@@ -63,11 +63,11 @@ func TestRunRequest(t *testing.T) {
 		t.Errorf("the client port got %+v with %q", seen, body)
 	}
 	e, n := w.lastEntry()
-	if n != 1 || e.Action != "run-request" || e.Object != "key:"+id || e.Org != "a" || e.Actor == "" || e.Detail != "allowed: request 00000000-0000-4000-8000-00000000000f, model m?"+strings.Repeat("x", 126) {
+	if n != 1 || e.Action != "run-request" || e.Object != "key:"+id || e.Org != "a" || e.Actor == "" || e.Detail != "allowed: request 00000000-0000-4000-8000-00000000000f, model m\uFFFD"+strings.Repeat("x", 126)+"…" {
 		t.Errorf("%d entries, the last: %+v", n, e)
 	}
 	view := read[entryList](t, w.send(owner, "GET", "/api/v1/audit", ""), 200).Entries[0]
-	if view.Outcome != "allowed" || view.Code != "" || !strings.HasPrefix(view.Detail, "request 00000000-0000-4000-8000-00000000000f, model m?") {
+	if view.Outcome != "allowed" || view.Code != "" || !strings.HasPrefix(view.Detail, "request 00000000-0000-4000-8000-00000000000f, model m\uFFFD") {
 		t.Errorf("%+v", view)
 	}
 	if text := fmt.Sprint(e) + w.log.String(); strings.Contains(text, promptCanary) {

@@ -15,9 +15,10 @@ const (
 	// this part of what is live.
 	minGarbage   = 4 << 20
 	garbageShare = 16
-	// burst is how much more a look must find before another collection is worth it: a process that allocates
-	// little for hours is left to the runtime.
-	burst = 1 << 20
+	// burst is how much more a look must find before another collection is worth it. Without a burst the share is
+	// slowShare: a process that allocates little for hours is nearly left to the runtime.
+	burst     = 1 << 20
+	slowShare = 2
 	// quietLooks is how many more looks the heap would need to have as much garbage again, when it is quiet.
 	quietLooks = 15
 )
@@ -54,7 +55,8 @@ type quiet struct {
 	busy   bool   // much was allocated since the last collection that was worth it
 }
 
-// worth reports whether a heap has much garbage and free memory after a burst, and little more than at the last look.
+// worth reports whether a heap has much garbage and free memory, for example after a burst, and little more than at the
+// last look.
 func (q *quiet) worth(h use) bool {
 	grown, fell := h.objects-q.before, h.objects < q.before
 	q.before = h.objects
@@ -62,8 +64,11 @@ func (q *quiet) worth(h use) bool {
 		return false
 	}
 	q.busy = q.busy || grown >= burst
-	garbage, live := h.objects-h.live+h.free, h.live
-	if !q.busy || garbage < max(minGarbage, live/garbageShare) || grown > garbage/quietLooks {
+	garbage, share := h.objects-h.live+h.free, uint64(slowShare)
+	if q.busy {
+		share = garbageShare
+	}
+	if garbage < max(minGarbage, h.live/share) || grown > garbage/quietLooks {
 		return false
 	}
 	q.busy = false

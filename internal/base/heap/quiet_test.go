@@ -23,6 +23,7 @@ func TestQuiet(t *testing.T) {
 		{"the first look", []use{{60 * mb, 20 * mb, 0}}, false},
 		{"less than was live", []use{{10 * mb, 20 * mb, 0}, {10 * mb, 20 * mb, 0}}, false},
 		{"no burst since the last one", []use{{60 * mb, 20 * mb, 0}, {60 * mb, 20 * mb, 0}, {20 * mb, 20 * mb, 0}, {21*mb - 1, 20 * mb, 0}, {22*mb - 2, 20 * mb, 0}, {23*mb - 3, 20 * mb, 0}, {24*mb - 4, 20 * mb, 0}, {25*mb - 5, 20 * mb, 0}, {25*mb - 5, 20 * mb, 0}}, false},
+		{"half of what was live has ended", []use{{60 * mb, 20 * mb, 0}, {60 * mb, 20 * mb, 0}, {20 * mb, 20 * mb, 0}, {20 * mb, 12 * mb, 0}}, true},
 		{"another burst", []use{{60 * mb, 20 * mb, 0}, {60 * mb, 20 * mb, 0}, {20 * mb, 20 * mb, 0}, {60 * mb, 20 * mb, 0}, {60 * mb, 20 * mb, 0}}, true},
 	} {
 		q, got := quiet{}, false

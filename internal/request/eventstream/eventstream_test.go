@@ -221,3 +221,66 @@ func TestHeaders(t *testing.T) {
 		t.Error("a type that does not exist was read")
 	}
 }
+
+// TestSDKReads decodes the writer's frames with the vendor's own decoder, which checks lengths, checksums and headers.
+func TestSDKReads(t *testing.T) {
+	all := []protocol.Frame{
+		{Type: protocol.EventFrame, Name: "contentBlockDelta", Payload: []byte(`{"delta":{"text":"x"}}`)},
+		{Type: protocol.ExceptionFrame, Name: "throttlingException", Payload: []byte(`{"message":"slow"}`)},
+		{Type: protocol.ErrorFrame, Name: "internal", Payload: []byte("a message")},
+	}
+	w := eventstream.NewWriter(&protocol.Frames{Encode: func(_, _ []byte, _ []protocol.Frame) []protocol.Frame { return all }})
+	frames, err := w.Frames([]byte("data: {}\n\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, decoder := bytes.NewReader(frames), awsstream.NewDecoder()
+	for i, want := range []string{
+		`:message-type=event :event-type=contentBlockDelta :content-type=application/json {"delta":{"text":"x"}}`,
+		`:message-type=exception :exception-type=throttlingException :content-type=application/json {"message":"slow"}`,
+		`:message-type=error :error-code=internal :error-message=a message `,
+	} {
+		m, err := decoder.Decode(source, nil)
+		if err != nil {
+			t.Fatalf("frame %d: %v", i, err)
+		}
+		got := ""
+		for _, h := range m.Headers {
+			got += h.Name + "=" + h.Value.String() + " "
+		}
+		if got += string(m.Payload); got != want {
+			t.Errorf("frame %d: %s", i, got)
+		}
+	}
+	if source.Len() > 0 {
+		t.Errorf("%d bytes are left", source.Len())
+	}
+	for _, f := range []protocol.Frame{{Type: protocol.EventFrame, Name: strings.Repeat("x", 1<<15)}, {Type: protocol.ErrorFrame, Payload: make([]byte, 1<<15)}, {Type: protocol.EventFrame, Payload: make([]byte, 16<<20+1)}} {
+		all = []protocol.Frame{f}
+		if _, err := w.Frames([]byte("data: {}\n\n")); err == nil {
+			t.Errorf("a frame with %d and %d bytes is written", len(f.Name), len(f.Payload))
+		}
+	}
+}
+
+// TestFramesAllocate counts the allocations of a frame on the way in and out.
+func TestFramesAllocate(t *testing.T) {
+	frame := protocol.Frame{Type: protocol.EventFrame, Name: "contentBlockDelta", Payload: []byte(`{}`)}
+	frames := &protocol.Frames{
+		Encode: func(_, _ []byte, to []protocol.Frame) []protocol.Frame { return append(to, frame) },
+		Decode: func(_ protocol.Frame, to []byte) []byte { return append(to, "data: {}\n\n"...) },
+	}
+	w, event := eventstream.NewWriter(frames), []byte("data: {}\n\n")
+	if n := testing.AllocsPerRun(100, func() { _, _ = w.Frames(event) }); n > 2 {
+		t.Errorf("%v allocations for a frame that is written", n)
+	}
+	one, err := w.Frames(event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := eventstream.NewReader(io.NopCloser(bytes.NewReader(bytes.Repeat(one, 2000))), frames)
+	p := make([]byte, len(event))
+	if n := testing.AllocsPerRun(1000, func() { _, _ = io.ReadFull(r, p) }); n > 0 {
+		t.Errorf("%v allocations for a frame that is read", n)
+	}
+}

@@ -50,6 +50,7 @@ type Reader struct {
 	buffer *bufio.Reader // of source
 	decode func(f protocol.Frame, to []byte) []byte
 	frame  bytes.Buffer // its memory is used for the next frame
+	name   string       // of the last frame
 	events []byte
 	unread []byte // the rest of events
 	err    error
@@ -94,27 +95,40 @@ func (r *Reader) next() error {
 	case !summed(head):
 		return errSum
 	}
-	r.frame.Reset()
-	if _, err := io.CopyN(&r.frame, r.buffer, int64(length)); err != nil {
+	frame, err := r.readFrame(int(length))
+	if err != nil {
 		return inside(err, true)
 	}
-	frame := r.frame.Bytes()
 	if !summed(frame) {
 		return errSum
 	}
-	f, ok := frameOf(frame[preludeSize:][:headers])
+	f, ok := frameOf(frame[preludeSize:][:headers], r.name)
 	if !ok {
 		return errHeaders
 	}
 	if f.Type != protocol.ErrorFrame {
 		f.Payload = frame[preludeSize+headers : length-sumSize]
 	}
+	r.name = f.Name
 	r.events = r.decode(f, r.events[:0])
 	r.unread = r.events
 	if max(cap(r.events), r.frame.Cap()) > keepBuffer { // a stream waits most of its life
 		r.events, r.frame = nil, bytes.Buffer{}
 	}
 	return nil
+}
+
+// readFrame reads a frame. The memory for a large one grows with the bytes that arrive.
+func (r *Reader) readFrame(length int) ([]byte, error) {
+	r.frame.Reset()
+	if length <= keepBuffer {
+		r.frame.Grow(length)
+		frame := r.frame.AvailableBuffer()[:length]
+		_, err := io.ReadFull(r.buffer, frame)
+		return frame, err
+	}
+	_, err := io.CopyN(&r.frame, r.buffer, int64(length))
+	return r.frame.Bytes(), err
 }
 
 // inside returns the error of a stream that may end between two frames only.
@@ -144,9 +158,18 @@ const (
 var valueSizes = map[byte]int{0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 
 // frameOf returns the frame that headers describe. Of frames other than errors it has no payload. frameOf reports whether the
-// headers can be read.
-func frameOf(headers []byte) (f protocol.Frame, ok bool) {
+// headers can be read. Most frames have the name of the last one, whose string is used again.
+func frameOf(headers []byte, last string) (f protocol.Frame, ok bool) {
 	var event, exception, code, message string
+	text := func(value []byte) string {
+		switch string(value) {
+		case last:
+			return last
+		case protocol.EventFrame:
+			return protocol.EventFrame
+		}
+		return string(value)
+	}
 	for len(headers) > 0 {
 		name, rest, ok := cut(headers[1:], int(headers[0]))
 		if !ok || len(rest) == 0 {
@@ -170,9 +193,9 @@ func frameOf(headers []byte) (f protocol.Frame, ok bool) {
 		}
 		switch string(name) {
 		case typeHeader:
-			f.Type = string(value)
+			f.Type = text(value)
 		case eventHeader:
-			event = string(value)
+			event = text(value)
 		case exceptionHeader:
 			exception = string(value)
 		case codeHeader:

@@ -2,10 +2,10 @@ package eventstream
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
-
-	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/sse"
@@ -14,16 +14,16 @@ import (
 // Writer writes server-sent events as frames. Comments have no frames.
 type Writer struct {
 	frames  *protocol.Frames
-	encoder *eventstream.Encoder
 	source  bytes.Reader
 	input   []byte // the memory of the reader of events
 	list    []protocol.Frame
+	headers []byte // of a frame
 	output  bytes.Buffer
 }
 
 // NewWriter returns a writer for one stream.
 func NewWriter(frames *protocol.Frames) *Writer {
-	return &Writer{frames: frames, encoder: eventstream.NewEncoder(), input: make([]byte, 0, bufferSize)}
+	return &Writer{frames: frames, input: make([]byte, 0, bufferSize)}
 }
 
 // Frames returns the frames of whole events. The last event may lack its blank line. The
@@ -58,28 +58,50 @@ func (w *Writer) write(e sse.Event) error {
 	}
 	w.list = w.frames.Encode(e.Name, e.Data, w.list[:0])
 	for _, f := range w.list {
-		if err := w.encoder.Encode(&w.output, messageOf(f)); err != nil {
+		if err := w.writeFrame(f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func messageOf(f protocol.Frame) eventstream.Message {
-	m := eventstream.Message{Payload: f.Payload}
-	set := func(name, value string) { m.Headers.Set(name, eventstream.StringValue(value)) }
-	set(typeHeader, f.Type)
+// maxValue is the length of a header's value, which is the vendor's limit.
+const maxValue = 1<<15 - 1
+
+var errTooLong = errors.New("eventstream: an event does not fit into a frame")
+
+// writeFrame writes a frame. It does not use the SDK's encoder, which allocates for each header.
+func (w *Writer) writeFrame(f protocol.Frame) error {
+	payload := f.Payload
+	w.headers = appendHeader(w.headers[:0], typeHeader, f.Type)
 	switch f.Type {
 	case protocol.ExceptionFrame:
-		set(exceptionHeader, f.Name)
+		w.headers = appendHeader(w.headers, exceptionHeader, f.Name)
 	case protocol.ErrorFrame:
-		set(codeHeader, f.Name)
-		set(messageHeader, string(f.Payload))
-		m.Payload = nil
-		return m
+		w.headers = appendHeader(w.headers, codeHeader, f.Name)
+		w.headers = appendHeader(w.headers, messageHeader, string(payload))
+		payload = nil
 	default:
-		set(eventHeader, f.Name)
+		w.headers = appendHeader(w.headers, eventHeader, f.Name)
 	}
-	set(mediaHeader, "application/json")
-	return m
+	if f.Type != protocol.ErrorFrame {
+		w.headers = appendHeader(w.headers, mediaHeader, "application/json")
+	}
+	if len(f.Name) > maxValue || f.Type == protocol.ErrorFrame && len(f.Payload) > maxValue || len(payload) > maxFrame {
+		return errTooLong
+	}
+	out := w.output.AvailableBuffer()
+	out = binary.BigEndian.AppendUint32(out, uint32(frameSize+len(w.headers)+len(payload)))
+	out = binary.BigEndian.AppendUint32(out, uint32(len(w.headers)))
+	out = binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out))
+	out = append(append(out, w.headers...), payload...)
+	w.output.Write(binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out)))
+	return nil
+}
+
+// appendHeader appends a header with a text.
+func appendHeader(to []byte, name, value string) []byte {
+	to = append(append(to, byte(len(name))), name...)
+	to = binary.BigEndian.AppendUint16(append(to, textValue), uint16(len(value)))
+	return append(to, value...)
 }
