@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/app/doctor"
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/request/relay"
@@ -73,7 +74,7 @@ func (o Options) findRunning() (*config.Config, error) {
 	lenient.Env = func(name string) (string, bool) {
 		value, ok := o.Env(name)
 		if !ok && !strings.HasPrefix(name, "ISOGLOSS_") {
-			return "placeholder-of-a-variable", true
+			return doctor.Placeholder, true
 		}
 		return value, ok
 	}
