@@ -78,7 +78,9 @@ func (in *Installation) checkRoute(ctx context.Context, p *provider.Provider) []
 	}
 	proxy := proxyOf(req)
 	var seen steps
-	resp, err := upstream.NewTransport(connectTime).RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, seen.trace())))
+	transport := upstream.NewTransport(connectTime)
+	defer transport.CloseIdleConnections()
+	resp, err := transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, seen.trace())))
 	if err != nil {
 		text, remedy := cause(err, setting, proxy)
 		return one(Failure, remedy, "%s: %s", address.Host, text)
