@@ -1,28 +1,18 @@
 package app
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/api/admin/client"
 	"github.com/isogloss-gateway/isogloss/internal/app/doctor"
-	"github.com/isogloss-gateway/isogloss/internal/base/observe"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/request/relay"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
-	"github.com/isogloss-gateway/isogloss/internal/targets/balance"
 	"github.com/isogloss-gateway/isogloss/internal/targets/cloud"
 	"github.com/isogloss-gateway/isogloss/internal/targets/discover"
-	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
-	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
 // findTime limits how long Doctor looks for a running gateway.
@@ -63,8 +53,10 @@ func (o Options) Doctor(ctx context.Context, spend bool) (*doctor.Installation, 
 		return list
 	}
 	if spend {
-		in.Count = func(ctx context.Context, p *provider.Provider, model string) (string, error) {
-			return countTokens(ctx, cfg, p, model)
+		in.State = func() *relay.State {
+			only := *cfg
+			only.Keys, only.Models, only.BasePath = nil, nil, ""
+			return newState(&only, discover.Snapshot{}, time.Now())
 		}
 	}
 	return in, func() {
@@ -99,65 +91,3 @@ func (o Options) findForDoctor(ctx context.Context, in *doctor.Installation, p *
 		in.Marker = o.checkMarker(p)
 	}
 }
-
-// countTokens sends a short request to a model of a provider, by the way of every request, and says what it has used.
-// It is a token count where the provider's dialect has one, and else a response of a few tokens.
-func countTokens(ctx context.Context, cfg *config.Config, p *provider.Provider, model string) (string, error) {
-	observer, err := observe.New(observe.Options{Log: io.Discard, Level: slog.LevelError, Format: "json"})
-	if err != nil {
-		return "", err
-	}
-	defer closeObserver(observer)
-	gateway := relay.New(all.Dialects(), observer)
-	defer gateway.Close()
-	only := *cfg
-	only.Keys, only.Models, only.BasePath = nil, nil, ""
-	state := newState(&only, discover.Snapshot{}, time.Now())
-	state.Routes = route.New([]*route.Route{{Name: doctorModel, Balance: balance.InOrder, Targets: []route.Target{{Provider: p, Model: model, Weight: 1, Timeouts: p.Timeouts}}}})
-	if state.Books.Prices, err = newBook(&cfg.Prices); err != nil {
-		return "", err
-	}
-	gateway.Use(state)
-	counts := false
-	for _, d := range all.Dialects() {
-		counts = counts || d.Name == p.Protocol && d.Count != nil
-	}
-	path, body := "/v1/messages", `{"model":"`+doctorModel+`","max_tokens":16,"messages":[{"role":"user","content":"ping"}]}`
-	if counts {
-		path, body = "/v1/messages/count_tokens", `{"model":"`+doctorModel+`","messages":[{"role":"user","content":"ping"}]}`
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1"+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		return "", err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Anthropic-Version", "2023-06-01")
-	req.RemoteAddr, req.RequestURI = "127.0.0.1:1", path
-	resp, err := client.InProcess(gateway).RoundTrip(req)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAdminBody))
-	if err != nil {
-		return "", err
-	}
-	var got struct {
-		Input int64 `json:"input_tokens"`
-		Usage struct {
-			Input  int64 `json:"input_tokens"`
-			Output int64 `json:"output_tokens"`
-		} `json:"usage"`
-		Error struct{ Type, Message string } `json:"error"`
-	}
-	if err := json.Unmarshal(text, &got); err != nil || resp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("status %d: %s", resp.StatusCode, got.Error.Type)
-	}
-	if counts {
-		return fmt.Sprintf("a token count says %d tokens", got.Input), nil
-	}
-	return fmt.Sprintf("a request has used %d input and %d output tokens", got.Usage.Input, got.Usage.Output), nil
-}
-
-// doctorModel is the name of the model of requests by which a provider is checked.
-const doctorModel = "doctor"

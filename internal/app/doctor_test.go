@@ -383,7 +383,7 @@ func TestDoctorOfProviders(t *testing.T) {
 			w.Header().Set("Date", time.Now().Add(-3*time.Hour).UTC().Format(http.TimeFormat))
 			listFor(key).ServeHTTP(w, r)
 		}), "", finding{"clock", doctor.Failure, "this machine's clock is 3h0m", "timedatectl"}},
-		"a token count of a model that does not exist": {listing(t, key).URL + "/v1", "", finding{"credential", doctor.Failure, "m: a short request fails: status 404", "check the model's name"}},
+		"a token count of a model that does not exist": {listing(t, key).URL + "/v1", "", finding{"credential", doctor.Failure, "m: a short request fails: status 404, not_found", "check the model's name"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := patient{spend: true}.examine(t, providerAt(c.url, c.more))
@@ -398,6 +398,30 @@ func TestDoctorOfProviders(t *testing.T) {
 		t.Errorf("the redirect was followed, with %q", header)
 	default:
 	}
+	t.Run("what a short request uses", func(t *testing.T) {
+		var asked sync.Map
+		up := serve(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			asked.Store(r.URL.Path, string(body))
+			switch r.URL.Path {
+			case "/v1/chat/completions":
+				_, _ = w.Write([]byte(`{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"pong"},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}`))
+			case "/v1/messages/count_tokens":
+				_, _ = w.Write([]byte(`{"input_tokens":9}`))
+			case "/v1/models":
+				_, _ = w.Write([]byte(`{"object":"list","data":[{"type":"model","id":"m","display_name":"M","created_at":"2026-01-01T00:00:00Z"}],"has_more":false}`))
+			}
+		})
+		all := patient{spend: true}.examine(t, fmt.Sprintf(`
+providers: { up: { protocol: openai-chat, base_url: %q, api_key: %s }, claude: { protocol: anthropic, base_url: %q, api_key: %[2]s } }
+models: { m: { targets: [up/m, claude/m2] } }
+`, up, key, strings.TrimSuffix(up, "/v1")))
+		wantFinding(t, all, finding{"credential", doctor.OK, "m: a short request has used 7 input and 3 output tokens", ""})
+		wantFinding(t, all, finding{"credential", doctor.OK, "m2: a token count says 9 tokens", ""})
+		if body, _ := asked.Load("/v1/chat/completions"); body == nil || !strings.Contains(body.(string), `:16`) || !strings.Contains(body.(string), `"model":"m"`) {
+			t.Errorf("the request is %v", body)
+		}
+	})
 	t.Run("no key", func(t *testing.T) {
 		all := patient{}.examine(t, strings.Replace(providerAt(listing(t, key).URL+"/v1", ""), ", api_key: "+key, "", 1))
 		wantFinding(t, all, finding{"credential", doctor.Failure, "none is configured", "write api_key"})

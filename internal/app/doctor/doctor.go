@@ -18,8 +18,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/people/identity"
 	"github.com/isogloss-gateway/isogloss/internal/request/models"
+	"github.com/isogloss-gateway/isogloss/internal/request/relay"
 	"github.com/isogloss-gateway/isogloss/internal/targets/discover"
-	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 )
 
@@ -62,9 +62,9 @@ type Installation struct {
 	Workers  *discover.Discovery // nil: none are discovered
 	// Targets converts workers.
 	Targets func(discover.Snapshot) []route.Target
-	// Count asks a provider's model for the number of tokens of a short text, or has it write a few; nil: nothing is
-	// spent.
-	Count func(ctx context.Context, p *provider.Provider, model string) (string, error)
+	// State returns the state of a gateway without models and keys, which sends requests that cost a few tokens; nil:
+	// nothing is spent.
+	State func() *relay.State
 
 	Now func() time.Time // by this machine's clock
 
@@ -133,17 +133,20 @@ func (in *Installation) Run(ctx context.Context, tell func(Result)) (all []Resul
 			tell(r)
 		}
 	}
+	// A check that ends in time says more.
+	late, stop := context.WithTimeout(context.WithoutCancel(ctx), checkTime+time.Second)
+	defer stop()
 	list := checks()
 	answers := make([]chan []Result, len(list))
 	for i, c := range list {
 		answers[i] = make(chan []Result, 1)
-		go func() { answers[i] <- in.try(ctx, c) }()
+		go func() { crash.Do(quiet(), func() { answers[i] <- in.try(ctx, c) }) }()
 	}
 	for i, c := range list {
 		select {
 		case results := <-answers[i]:
 			pass(c.name, results)
-		case <-over(ctx):
+		case <-late.Done():
 			pass(c.name, []Result{{Status: Failure, Text: fmt.Sprintf("no result within %s", checkTime), Remedy: "look at what the other lines say of the network; then run it again"}})
 		}
 	}
@@ -151,16 +154,11 @@ func (in *Installation) Run(ctx context.Context, tell func(Result)) (all []Resul
 	return all
 }
 
-// over is closed a moment after the context has ended: a check that ends in time says more.
-func over(ctx context.Context) <-chan struct{} {
-	ended := make(chan struct{})
-	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, func() { close(ended) }) })
-	return ended
-}
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // try runs a check. A panic is its result.
 func (in *Installation) try(ctx context.Context, c check) (results []Result) {
-	if !crash.Do(slog.New(slog.DiscardHandler), func() { results = c.run(in, ctx) }) {
+	if !crash.Do(quiet(), func() { results = c.run(in, ctx) }) {
 		return []Result{{Status: Failure, Text: "the check failed on what it read", Remedy: "please report this, with the version of the server that it looked at"}}
 	}
 	return results

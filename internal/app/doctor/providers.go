@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/base/crash"
 	"github.com/isogloss-gateway/isogloss/internal/base/safeurl"
 	"github.com/isogloss-gateway/isogloss/internal/request/models"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
@@ -42,12 +43,14 @@ func (in *Installation) eachProvider(ctx context.Context, do func(context.Contex
 	results, slots := make([][]Result, len(list)), make(chan struct{}, maxAtOnce)
 	var work sync.WaitGroup
 	for i, p := range list {
+		slots <- struct{}{}
 		work.Go(func() {
-			slots <- struct{}{}
 			defer func() { <-slots }()
 			one, cancel := context.WithTimeout(ctx, answerTime)
 			defer cancel()
-			results[i] = in.try(one, check{run: func(_ *Installation, ctx context.Context) []Result { return do(ctx, p) }})
+			crash.Do(quiet(), func() {
+				results[i] = in.try(one, check{run: func(_ *Installation, ctx context.Context) []Result { return do(ctx, p) }})
+			})
 		})
 	}
 	work.Wait()
@@ -252,7 +255,7 @@ func (in *Installation) checkCloud(ctx context.Context, p *provider.Provider) []
 
 // spend sends a short request to a model of a provider, if that is wanted.
 func (in *Installation) spend(ctx context.Context, p *provider.Provider, otherwise string) []Result {
-	if in.Count == nil {
+	if in.State == nil {
 		return nil
 	}
 	model := in.modelOf(p, otherwise)
@@ -260,7 +263,7 @@ func (in *Installation) spend(ctx context.Context, p *provider.Provider, otherwi
 		return one(Skipped, "name a model of it in models", "no request is sent: the configuration names no model of it")
 	}
 	begun := time.Now()
-	got, err := in.Count(ctx, p, model)
+	got, err := in.count(ctx, p, model)
 	if err != nil {
 		return one(Failure, "check the model's name, and what the account may use", "%s: a short request fails: %v", model, err)
 	}
@@ -329,13 +332,15 @@ func (in *Installation) checkWorkers(ctx context.Context, found discover.Snapsho
 	var work sync.WaitGroup
 	for i, p := range asked {
 		work.Go(func() {
-			begun := time.Now()
-			models, err := in.Catalog.Examine(ctx, p)
-			if results[i] = listResult(p, "discover", models, err, time.Since(begun)); err != nil && models.Status == 0 {
-				text, _ := cause(err, "", "")
-				results[i] = result(Failure, "start it, or remove its registration", "%s", text)
-			}
-			results[i].Of = p.BaseURL.Host
+			crash.Do(quiet(), func() {
+				begun := time.Now()
+				models, err := in.Catalog.Examine(ctx, p)
+				if results[i] = listResult(p, "discover", models, err, time.Since(begun)); err != nil && models.Status == 0 {
+					text, _ := cause(err, "", "")
+					results[i] = result(Failure, "start it, or remove its registration", "%s", text)
+				}
+				results[i].Of = p.BaseURL.Host
+			})
 		})
 	}
 	work.Wait()
