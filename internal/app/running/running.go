@@ -119,7 +119,7 @@ func read(ctx context.Context, socket, path string, most int64) ([]byte, error) 
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("%s: the response has more than %d bytes", socket, most)
+		err = fmt.Errorf("%s: %w, or its response has more than %d bytes", socket, errOther, most)
 	}
 	return text, err
 }
