@@ -170,7 +170,7 @@ func (g *watched) runDoctor(t *testing.T) {
 	}
 	bundle := read(t, filepath.Join(g.dir, "bundle.txt"))
 	g.wantNone(t, "support bundle", bundle, private, secret, named)
-	for _, want := range []string{"isogloss_build_info", "listening", "providers.up.base_url", "away", "accepted"} {
+	for _, want := range []string{"isogloss_build_info", `"msg":"exchange"`, "providers.up.base_url", "FAILURE  route away"} {
 		if !strings.Contains(bundle, want) {
 			t.Errorf("the bundle lacks %s:\n%.3000s", want, bundle)
 		}

@@ -371,7 +371,7 @@ func TestDoctorOfProviders(t *testing.T) {
 		"a key without rights":            {status(http.StatusForbidden), "", finding{"credential", doctor.Failure, "(status 403)", "make a new key"}},
 		"a provider out of quota":         {status(http.StatusTooManyRequests), "", finding{"credential", doctor.Warning, "limits requests (status 429)", "balance of the account"}},
 		"a provider that fails":           {status(http.StatusBadGateway), "", finding{"credential", doctor.Warning, "it fails (status 502)", "status page"}},
-		"a path that is wrong":            {listing(t, key).URL + "/v2", "", finding{"credential", doctor.Warning, "no list of models there (status 404)", "base_url"}},
+		"a path that is wrong":            {listing(t, key).URL + "/v2", "", finding{"credential", doctor.Note, "no list of models there (status 404)", "base_url"}},
 		"a page instead of a list":        {serve(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }), "", finding{"credential", doctor.Warning, "is no list of models", "base_url"}},
 		"a provider that redirects":       {serve(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, http.StatusFound) }), "", finding{"credential", doctor.Failure, "redirects (status 302)", "final address"}},
 		"a name that does not resolve":    {"https://nowhere.invalid/v1", "", finding{"route", doctor.Failure, "nowhere.invalid", "DNS"}},

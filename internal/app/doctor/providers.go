@@ -219,7 +219,7 @@ func listResult(p *provider.Provider, setting string, list models.List, err erro
 	case redirected:
 		return result(Failure, "write its final address as "+setting+".base_url", "it redirects (status %d), and a credential is sent to no other address", list.Status)
 	case list.Status == http.StatusNotFound:
-		return result(Warning, "check the path of "+setting+".base_url if requests fail too", "it has no list of models there (status 404), so its credential is not checked")
+		return result(Note, "check the path of "+setting+".base_url if requests fail too", "it has no list of models there (status 404), so its credential is not checked")
 	case list.Status == http.StatusTooManyRequests:
 		return result(Warning, "look at the limits and the balance of the account at the vendor", "it limits requests (status 429)")
 	case list.Status >= 500:
