@@ -89,7 +89,7 @@ func TestDoctorOfTheEnvironment(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := writeFile(t, "isogloss.yaml", c.configuration)
-			cmd := exec.Command("sh", "-c", c.script+`exec "$0" doctor -c "$1"`, binary, file) //nolint:noctx // it ends within seconds
+			cmd := exec.Command("sh", "-c", c.script+`exec "$0" doctor -c "$1"`, binary, file)
 			cmd.Env = environment(c.env)
 			out, _ := cmd.CombinedOutput() // it fails
 			for _, want := range c.want {

@@ -211,7 +211,7 @@ func TestDoctorOfFiles(t *testing.T) {
 	defer held.Close()
 	withData := func(t *testing.T) (dir, text string) {
 		dir = t.TempDir()
-		if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a folder
+		if err := os.Chmod(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		return dir, good + "store: sqlite\ndata: " + dir + "\n"
@@ -242,14 +242,14 @@ func TestDoctorOfFiles(t *testing.T) {
 			finding{"file", doctor.Failure, "nowhere.pem", "write the files of a certificate and its key"}},
 		"a data folder without the right to write": {func(t *testing.T) string {
 			dir, text := withData(t)
-			if err := os.Chmod(dir, 0o500); err != nil { //nolint:gosec // a folder
+			if err := os.Chmod(dir, 0o500); err != nil {
 				t.Fatal(err)
 			}
 			return text
 		}, finding{"data", doctor.Failure, "cannot be written by its owner (mode 500)", "chmod 700"}},
 		"a data folder that others can read": {func(t *testing.T) string {
 			dir, text := withData(t)
-			if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // it is what is wrong
+			if err := os.Chmod(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
 			return text
@@ -354,7 +354,7 @@ func TestDoctorOfProviders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expired.TLS = &tls.Config{Certificates: []tls.Certificate{pair}} //nolint:gosec // a test
+	expired.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	expired.StartTLS()
 	t.Cleanup(expired.Close)
 	away, err := testrig.Address()

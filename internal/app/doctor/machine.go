@@ -164,7 +164,7 @@ func (in *Installation) checkData(context.Context) (list []Result) {
 		return nil
 	}
 	c := in.Config
-	if c.Store.URL == "" && !(c.Discover.On() && !c.Discover.Local) {
+	if c.Store.URL == "" && (!c.Discover.On() || c.Discover.Local) {
 		return one(OK, "", "no data folder is needed: without a store nothing is written to disk")
 	}
 	dir, err := filepath.Abs(c.Data)

@@ -40,11 +40,11 @@ func diskOf(path string) (d disk, err error) {
 	if err := syscall.Statfs(path, &s); err != nil {
 		return d, err
 	}
-	d.kind = fileSystems()[int64(s.Type)&0xFFFFFFFF]
+	d.kind = fileSystems()[int64(s.Type)&0xFFFFFFFF] //nolint:unconvert // it has 32 bits on some systems
 	if d.kind == "" {
 		d.kind = fmt.Sprintf("a file system of type %#x", s.Type)
 	}
-	block := uint64(s.Bsize) //nolint:gosec // it is positive
+	block := uint64(s.Bsize)
 	d.size, d.free, d.nodes, d.freeNodes = s.Blocks*block, s.Bavail*block, s.Files, s.Ffree
 	d.readOnly = s.Flags&readOnlyFlag != 0
 	d.shared = slices.Contains([]string{"nfs", "cifs", "smb", "ceph", "9p"}, d.kind)
@@ -65,7 +65,7 @@ func holderOf(address string) (h holder, ok bool) {
 	if err != nil {
 		return h, false
 	}
-	port, err := net.LookupPort("tcp", portText)
+	port, err := strconv.Atoi(portText)
 	if err != nil || port == 0 {
 		return h, false
 	}
@@ -151,7 +151,7 @@ func limitsOf(pid int) (l limits, err error) {
 	if pid != 0 {
 		dir = "/proc/" + strconv.Itoa(pid)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "limits")) //nolint:gosec // below /proc
+	text, err := os.ReadFile(filepath.Join(dir, "limits"))
 	if err != nil {
 		return l, err
 	}

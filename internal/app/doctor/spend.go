@@ -43,7 +43,7 @@ func (in *Installation) count(ctx context.Context, p *provider.Provider, model s
 	} else {
 		ask.Output.MaxTokens = &limit
 	}
-	out, fault := encode(ask, protocol.Target{Model: spendModel, Gates: state.Settings.Gates.For(p.Protocol, model)}, &llm.Report{})
+	out, fault := encode(ask, protocol.Target{Model: spendModel, Gates: state.Gates.For(p.Protocol, model)}, &llm.Report{})
 	if fault != nil {
 		return "", fault
 	}

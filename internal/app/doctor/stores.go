@@ -77,7 +77,7 @@ func hostOf(address string) string {
 
 // schemaResult says whether this program can use the tables.
 func schemaResult(f db.Facts) Result {
-	r := Result{Of: "tables"}
+	var r Result
 	switch {
 	case f.Have == 0:
 		r = result(Note, "", "there are no tables yet; the first start creates them")

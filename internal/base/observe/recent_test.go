@@ -3,6 +3,7 @@ package observe
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ func TestRecentLines(t *testing.T) {
 	}
 	served := func() string {
 		w := httptest.NewRecorder()
-		x.Recent().ServeHTTP(w, httptest.NewRequest("GET", "/log", nil))
+		x.Recent().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/log", nil))
 		return w.Body.String()
 	}
 	for lines, i := 0, 0; lines < 3; i++ { // the buffer is filled three times
