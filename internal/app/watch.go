@@ -128,7 +128,7 @@ func (w *watcher) state() running.Configuration {
 	s := running.Configuration{Loaded: loaded, Text: cfg.String(), Waiting: cfg.StartsOtherwise(&w.first.Listing)}
 	if refused := w.refused.Load(); refused != nil {
 		for _, m := range refused.Errors {
-			s.Refused = append(s.Refused, fmt.Sprintf("line %d: %s: %s", m.Line, m.Location, m.Message))
+			s.Refused = append(s.Refused, fmt.Sprintf("%s (line %d): %s", m.Location, m.Line, m.Message))
 		}
 	}
 	return s
