@@ -59,6 +59,7 @@ export async function until(what, check) {
 
 // startUpstream plays a Chat Completions and a Messages server. The model's name decides what it does.
 async function startUpstream() {
+  let patchy = 0;
   const server = createServer((req, res) => {
     let text = '';
     req.on('data', (d) => { text += d; });
@@ -66,7 +67,11 @@ async function startUpstream() {
       const { model = '', messages = [], stream = false } = text ? JSON.parse(text) : {};
       if (text && play(JSON.parse(text), res)) return;
       const long = JSON.stringify(messages).length;
-      if (model.includes('broken')) {
+      if (req.headers.authorization === 'Bearer sk-revoked') {
+        res.writeHead(401, { 'Content-Type': 'application/json' }).end(JSON.stringify({ error: { message: 'Incorrect API key provided.', type: 'invalid_request_error', code: 'invalid_api_key' } }));
+        return;
+      }
+      if (model.includes('broken') || model === 'patchy' && ++patchy % 3) {
         res.writeHead(500, { 'Content-Type': 'application/json' }).end(JSON.stringify({ error: { message: 'out of memory ' + evil, type: 'server_error', code: evil } }));
         return;
       }
