@@ -24,7 +24,10 @@ func (o Options) Doctor(ctx context.Context, spend bool) (*doctor.Installation, 
 	logger := slog.New(slog.DiscardHandler)
 	in := &doctor.Installation{File: o.Config, Version: o.Version, Now: time.Now}
 	in.Config, in.Wrong = o.findRunning()
-	place := o.place()
+	var place *config.Place // nil: there is no file, or it cannot be read
+	if o.Config != "" {
+		place, _ = config.LoadPlace(o.Config, o.Env, config.Environment(o.Env)...)
+	}
 	if in.Config == nil && place != nil {
 		in.Config, in.Partial = place.Config, true
 	}
@@ -63,18 +66,6 @@ func (o Options) Doctor(ctx context.Context, spend bool) (*doctor.Installation, 
 		in.Catalog.Close()
 		clouds.Close()
 	}
-}
-
-// place returns what commands need of the file, also if it has mistakes; nil: there is no file, or it cannot be read.
-func (o Options) place() *config.Place {
-	if o.Config == "" {
-		return nil
-	}
-	p, err := config.LoadPlace(o.Config, o.Env, config.Environment(o.Env)...)
-	if err != nil {
-		return nil
-	}
-	return p
 }
 
 // findForDoctor finds the running gateway, and whether the data folder is certain.
