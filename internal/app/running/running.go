@@ -15,8 +15,13 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/edge/local"
 )
 
-// Path is the path at the local socket at which a gateway says its Identity.
-const Path = "/gateway"
+// Paths at the local socket: the Identity of a gateway, its Configuration, its metrics, and the last lines of its log.
+const (
+	Path              = "/gateway"
+	ConfigurationPath = "/configuration"
+	MetricsPath       = "/metrics"
+	LogPath           = "/log"
+)
 
 // markerFile is the file in a data folder with the identity of the gateway that used it last.
 const markerFile = "gateway.json"
@@ -36,6 +41,14 @@ type Identity struct {
 	Node          string `json:"node"`
 	Version       string `json:"version"`
 	PID           int    `json:"pid"`
+}
+
+// Configuration is what a gateway runs with.
+type Configuration struct {
+	Loaded  time.Time `json:"loaded"`            // when the file was last applied
+	Text    string    `json:"text"`              // the settings in effect, one on each line, without secrets
+	Refused []string  `json:"refused,omitempty"` // why the changed file was refused; empty: it was not
+	Waiting []string  `json:"waiting,omitempty"` // settings that were changed and take effect at the next start
 }
 
 // WriteMarker writes an identity into its data folder. It replaces a link and does not follow it.
@@ -78,15 +91,20 @@ func ReadMarker(data string) (id Identity, err error) {
 
 // readIdentity reads an identity of at most maxIdentity bytes.
 func readIdentity(r io.Reader) (id Identity, err error) {
-	text, err := io.ReadAll(io.LimitReader(r, maxIdentity+1))
-	if err != nil {
-		return id, err
+	text, err := readAll(r, maxIdentity)
+	if err == nil {
+		err = json.Unmarshal(text, &id)
 	}
-	if len(text) > maxIdentity {
-		return id, errors.New("the identity of a gateway is too long")
-	}
-	err = json.Unmarshal(text, &id)
 	return id, err
+}
+
+// readAll reads a text. One of more bytes is an error.
+func readAll(r io.Reader, most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("there are more than %d bytes", most)
+	}
+	return text, err
 }
 
 // Gateway is a gateway that runs on this machine.
@@ -97,9 +115,27 @@ type Gateway struct {
 
 // Ask returns the gateway at a socket.
 func Ask(ctx context.Context, socket string) (*Gateway, error) {
+	text, err := read(ctx, socket, Path, maxIdentity)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gateway{socket: socket}
+	if err := json.Unmarshal(text, &g.Identity); err != nil || g.PID == 0 {
+		return nil, fmt.Errorf("%s: %w", socket, errOther)
+	}
+	return g, nil
+}
+
+// Read returns what the gateway serves at a path, up to a number of bytes.
+func (g *Gateway) Read(ctx context.Context, path string, most int64) ([]byte, error) {
+	return read(ctx, g.socket, path, most)
+}
+
+// read returns what a gateway serves at a path. A longer text is an error.
+func read(ctx context.Context, socket, path string, most int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+Path, http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
@@ -108,12 +144,17 @@ func Ask(ctx context.Context, socket string) (*Gateway, error) {
 		return nil, fmt.Errorf("%s: %w", socket, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
-	id, err := readIdentity(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK || id.PID == 0 {
-		return nil, fmt.Errorf("%s: the program that listens there is no gateway of this version", socket)
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %w", socket, errOther)
 	}
-	return &Gateway{id, socket}, nil
+	text, err := readAll(resp.Body, most)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", socket, errOther, err)
+	}
+	return text, nil
 }
+
+var errOther = errors.New("the program that listens there is no gateway of this version")
 
 // Transport returns a transport to the gateway. It says whether a change may have been made if the gateway ends
 // before its response.

@@ -44,11 +44,15 @@ func Open(_ context.Context, address string, o Options) (*Store, error) {
 	return &Store{db: d, alerts: o.Alerts}, nil
 }
 
+// Examine returns the facts of the database at an address. It writes nothing.
+func Examine(ctx context.Context, address string) (db.Facts, error) {
+	return db.Examine(ctx, address, ownSchema)
+}
+
 // Close closes the store. Calls in flight fail.
 func (s *Store) Close() error { return s.db.Close() }
 
-// Ready returns nil when the database was reached and has the needed tables, or else the reason. It
-// does not query the database.
+// Ready returns nil when the database was reached and has the needed tables, or else the reason. It makes no query.
 func (s *Store) Ready() error { return s.db.Ready() }
 
 // Read runs queries of a package that has tables of its own in the store. do may be called several
