@@ -34,9 +34,10 @@ func readKey(ctx context.Context, c db.Conn, id string) (access.Record, error) {
 
 // KeyFilter selects keys. An empty field selects all.
 type KeyFilter struct {
-	Org  string
-	Team string // of Org
-	Who  Who
+	Org   string
+	Team  string // of Org
+	Who   Who
+	Owner string // account of a person, whose own keys are selected
 }
 
 // Who selects the keys of clients, operators or both.
@@ -58,6 +59,7 @@ func (s *Store) Keys(ctx context.Context, f KeyFilter, after string, limit int) 
 	w.Add("k.id > ", after)
 	w.AddIf(f.Org != "", "k.org = ", f.Org)
 	w.AddIf(f.Team != "", "k.team = ", f.Team)
+	w.AddIf(f.Owner != "", "k.owner = ", f.Owner)
 	w.AddIf(f.Who == Clients, "k.role = ", "")
 	w.AddIf(f.Who == Operators, "k.role <> ", "")
 	query := `SELECT ` + recordColumns + ` FROM ` + recordTables + w.Text() + ` ORDER BY k.id LIMIT ` + w.Arg(clampLimit(limit))
@@ -81,6 +83,27 @@ func clampLimit(limit int) int64 {
 
 // CreateKey adds a key. It ignores the record's revision and the limits of team and organisation.
 func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
+	return s.createKey(ctx, r, func(context.Context, db.Conn) error { return nil })
+}
+
+// ErrTooManyKeys is the error of a person who has as many keys as the rule allows.
+var ErrTooManyKeys = Error("you have as many keys as you may; revoke one first")
+
+// CreateOwnKey adds a key of a person, who may have a number of keys that are neither revoked nor expired. Keys that are
+// created at once are counted one after the other.
+func (s *Store) CreateOwnKey(ctx context.Context, r access.Record, most int) error {
+	return s.createKey(ctx, r, func(ctx context.Context, c db.Conn) error {
+		var valid int
+		err := c.Row(ctx, `SELECT count(*) FROM keys WHERE owner = $1 AND owner <> '' AND revoked = 0 AND (expires = 0 OR expires > $2)`, r.Owner, nanos(r.Created))(&valid)
+		if err == nil && valid >= most {
+			err = ErrTooManyKeys
+		}
+		return err
+	})
+}
+
+// createKey adds a key if check allows it. Taking the revision before it locks out other keys.
+func (s *Store) createKey(ctx context.Context, r access.Record, check func(context.Context, db.Conn) error) error {
 	if err := checkID("key", r.ID); err != nil {
 		return err
 	}
@@ -102,9 +125,12 @@ func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
 		if err != nil {
 			return err
 		}
-		args := append([]any{r.ID, keys, revision, r.Org, string(r.Role), nanos(r.Created), nanos(r.Revoked)}, fields...)
+		if err := check(ctx, c); err != nil {
+			return err
+		}
+		args := append([]any{r.ID, r.Owner, keys, revision, r.Org, string(r.Role), nanos(r.Created), nanos(r.Revoked)}, fields...)
 		args = append(args, digestArgs(r.Digests)...)
-		err = c.Exec(ctx, `INSERT INTO keys (id, seq, revision, org, role, created, revoked,
+		err = c.Exec(ctx, `INSERT INTO keys (id, owner, seq, revision, org, role, created, revoked,
 			name, team, expires, models, endpoints, networks, criticality, limit_requests, limit_tokens, limit_concurrency, budget, budget_window, budgets,
 			pepper, digest, until, old_pepper, old_digest, old_until) VALUES `+db.Placeholders(1, len(args)), args...)
 		if err != nil && s.db.Is(err, db.Duplicate) {
