@@ -207,7 +207,7 @@ func (p *page) head(c *clientView) {
 
 func (p *page) body(v view) {
 	u := v.usage
-	p.add("<p>Since %s: <b>$%s</b> for %s requests, of which %s failed; %s more were refused.</p>\n", u.From.Format(time.DateOnly), u.Total.Cost, number(u.Total.Requests), number(u.Total.Errors), number(u.Total.Refused))
+	p.add("<p>Since %s: <b>$%s</b> for %s requests. Failed: %s. Refused: %s.</p>\n", u.From.Format(time.DateOnly), u.Total.Cost, number(u.Total.Requests), number(u.Total.Errors), number(u.Total.Refused))
 	p.budgets(v.client)
 	if v.client.Person && (v.client.OwnKeys != nil || len(v.client.Keys) > 0) {
 		p.keys(v.client)
@@ -258,7 +258,7 @@ func (p *page) keys(c *clientView) {
 	if len(c.Keys) > 0 {
 		p.add("<div class=\"table\" role=\"region\" tabindex=\"0\" aria-label=\"My keys\"><table><thead><tr><th>Name<th>State<th>Expires<th>Models<th>Change</tr></thead><tbody>\n")
 		for _, k := range c.Keys {
-			p.add("<tr><td>%s<td>%s<td class=\"day\">%s<td>%s<td>", k.Name, k.State, k.Expires.Format(time.DateOnly), strings.Join(k.Models, ", "))
+			p.add("<tr><td class=\"id\">%s<td>%s<td class=\"day\">%s<td>%s<td>", k.Name, k.State, k.Expires.Format(time.DateOnly), strings.Join(k.Models, ", "))
 			if k.State == "active" {
 				for _, do := range []string{"rotate", "revoke"} {
 					p.add("<form method=\"post\"><input type=\"hidden\" name=\"do\" value=\"%s\"><input type=\"hidden\" name=\"id\" value=\"%s\"><button aria-label=\"%s\">%s</button></form>", do, k.ID, capital(do)+" "+k.Name, capital(do))
@@ -271,7 +271,7 @@ func (p *page) keys(c *clientView) {
 	if o := c.OwnKeys; o != nil {
 		p.add(`<form method="post"><input type="hidden" name="do" value="create"><div class="fields">
 <label>Name of a new key <input name="name" maxlength="100" required></label>
-<label>Models, empty for all that it may have <input name="models" maxlength="2000" placeholder="%s"></label>
+<label>Models (empty: all of these) <input name="models" maxlength="2000" placeholder="%s"></label>
 <label>Days until it expires <input name="days" inputmode="numeric" pattern="[0-9]{1,3}" maxlength="3" placeholder="%s"></label>
 <button>Create a key</button></div></form>
 <p class="hint">You may have %s valid keys. Their requests count for your limits and budgets. Rotating a key gives it a new text at once; the old one ends.</p>
@@ -307,7 +307,7 @@ func (p *page) refusals(u *usageView) {
 		return
 	}
 	for _, n := range u.Refused {
-		p.add("<p>%s because of: %s. The last at %s UTC.</p>\n", number(n.Count), n.Reason, n.Last.UTC().Format("2006-01-02 15:04"))
+		p.add("<p>Because of %s: %s, the last at %s UTC.</p>\n", n.Reason, number(n.Count), n.Last.UTC().Format("2006-01-02 15:04"))
 	}
 	if len(u.Refusals) == 0 {
 		return
@@ -318,7 +318,7 @@ func (p *page) refusals(u *usageView) {
 		if told == "" {
 			told = f.Code
 		}
-		p.add("<tr><td class=\"day\">%s<td>%s<td>%s <span class=\"hint\">%s</span><td>%s</tr>\n", f.At.UTC().Format("01-02 15:04:05"), f.Model, told, f.Request, f.Remedy)
+		p.add("<tr><td class=\"day\">%s<td>%s<td class=\"wide\">%s <span class=\"hint\">%s</span><td class=\"wide\">%s</tr>\n", f.At.UTC().Format("01-02 15:04:05"), f.Model, told, f.Request, f.Remedy)
 	}
 	p.add("</tbody></table></div>\n")
 }
