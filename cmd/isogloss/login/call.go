@@ -42,12 +42,12 @@ func (l *Logins) Call(ctx context.Context, gateway, method, path string, in, out
 	}
 	resp, err := l.client().Do(req)
 	if err != nil {
-		return err
+		return short(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument))
 	if err != nil {
-		return err
+		return short(err)
 	}
 	if resp.StatusCode/100 != 2 {
 		return refused(resp.StatusCode, text)
