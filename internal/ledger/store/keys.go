@@ -128,13 +128,16 @@ func (s *Store) createKey(ctx context.Context, r access.Record, check func(conte
 		if err := check(ctx, c); err != nil {
 			return err
 		}
-		args := append([]any{r.ID, r.Owner, keys, revision, r.Org, string(r.Role), nanos(r.Created), nanos(r.Revoked)}, fields...)
+		args := append([]any{r.ID, keys, revision, r.Org, string(r.Role), nanos(r.Created), nanos(r.Revoked)}, fields...)
 		args = append(args, digestArgs(r.Digests)...)
-		err = c.Exec(ctx, `INSERT INTO keys (id, owner, seq, revision, org, role, created, revoked,
+		err = c.Exec(ctx, `INSERT INTO keys (id, seq, revision, org, role, created, revoked,
 			name, team, expires, models, endpoints, networks, criticality, limit_requests, limit_tokens, limit_concurrency, budget, budget_window, budgets,
 			pepper, digest, until, old_pepper, old_digest, old_until) VALUES `+db.Placeholders(1, len(args)), args...)
 		if err != nil && s.db.Is(err, db.Duplicate) {
 			return ErrExists
+		}
+		if err == nil && r.Owner != "" {
+			err = c.Exec(ctx, `UPDATE keys SET owner = $2 WHERE id = $1`, r.ID, r.Owner)
 		}
 		if err != nil {
 			return err
