@@ -42,7 +42,7 @@ translates and reports what it could not carry.`,
 		return cmd.Help()
 	}
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newServe(), newConsume(), newInit(), newCheck(), newModels(), newKeys(), newRegister(), newExplain(), newLogin(), newToken(), newLogout(), newTranslate(), newConform(), newCapture(), newReplay(), newVersion(), newCompletion())
+	root.AddCommand(newServe(), newConsume(), newInit(), newCheck(), newDoctor(), newModels(), newKeys(), newRegister(), newExplain(), newLogin(), newToken(), newLogout(), newTranslate(), newConform(), newCapture(), newReplay(), newVersion(), newCompletion())
 	root.CompletionOptions.DisableDefaultCmd = true // the gateway's own completion command has one page, cobra's has five
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; '%s --help' lists the flags", err, cmd.CommandPath())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/url"
 	"os"
 	"time"
 
@@ -38,7 +39,7 @@ func completeKeys(cmd *cobra.Command, args []string, _ string) ([]string, cobra.
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer func() { _ = ring.Close() }() // nothing was written
-	keys, _ := ring.Keys(ctx, "")
+	keys, _ := ring.Keys(ctx, url.Values{})
 	var names []string
 	for _, k := range keys {
 		if k.Revoked.IsZero() {

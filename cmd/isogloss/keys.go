@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
+	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -378,19 +381,30 @@ func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func newKeysList() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List keys",
-		Example: `  isogloss keys list -c isogloss.yaml --org search`,
+		Use:   "list",
+		Short: "List keys with what they have spent in the last 30 days",
+		Long: `List keys with what they have spent in the last 30 days and the hour (UTC) of their
+last request. Requests that the gateway refused do not count.`,
+		Example: `  isogloss keys list -c isogloss.yaml --org acme --team search`,
 		Args:    noArguments,
 	}
 	o := options(cmd)
-	org := cmd.Flags().String("org", "", "list the keys of this organisation only")
-	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	f := cmd.Flags()
+	org := f.String("org", "", "only of this organisation")
+	team := f.String("team", "", "only of this team; of the organisation \"default\" without --org")
+	state := f.String("state", "", "only in this state: active, blocked, expired, removed or revoked")
+	asJSON := f.Bool("json", false, "print JSON")
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, _ []string) error {
-		keys, err := ring.Keys(cmd.Context(), *org)
+		if !slices.Contains([]string{"", "active", "blocked", "expired", "removed", "revoked"}, *state) {
+			return fmt.Errorf("--state: %q is not a state; write active, blocked, expired, removed or revoked", *state)
+		}
+		query := url.Values{"spent": {"30d"}}
+		setTenant(query, *org, *team)
+		keys, err := ring.Keys(cmd.Context(), query)
 		if err != nil {
 			return err
 		}
+		keys = slices.DeleteFunc(keys, func(k admin.Key) bool { return *state != "" && k.State != *state })
 		rows := make([]keyRow, len(keys))
 		for i := range keys {
 			rows[i] = newKeyRow(&keys[i])
@@ -399,13 +413,25 @@ func newKeysList() *cobra.Command {
 			return printJSON(cmd.OutOrStdout(), rows)
 		}
 		tw := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		fmt.Fprintln(tw, "ID\tNAME\tORG\tTEAM\tACCESS\tBUDGET\tEXPIRES\tSTATE")
+		fmt.Fprintln(tw, "ID\tNAME\tORG\tTEAM\tACCESS\tBUDGET\tSPENT 30D\tLAST USED\tEXPIRES\tSTATE")
 		for _, r := range rows {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, plain.Line(r.Name), plain.Line(r.Org), plain.Line(r.Team), r.access(), r.budget(), r.expiry(), r.State)
+			spent, last := r.use()
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, plain.Line(r.Name), printable(r.Org), printable(r.Team), r.access(), r.budget(), spent, last, r.expiry(), r.State)
 		}
 		return tw.Flush()
 	})
 	return cmd
+}
+
+// setTenant limits a query to an organisation, or to a team of it.
+func setTenant(query url.Values, org, team string) {
+	if team != "" {
+		query.Set("team", team)
+		org = cmp.Or(org, "default")
+	}
+	if org != "" {
+		query.Set("org", org)
+	}
 }
 
 // limitRow holds limits as JSON.
@@ -485,14 +511,28 @@ type keyRow struct {
 	Networks    []string `json:"networks,omitempty"`
 	Criticality string   `json:"criticality,omitempty"`
 	limitRow
-	Created time.Time  `json:"created"`
-	Expires *time.Time `json:"expires"` // null: never
-	Revoked *time.Time `json:"revoked,omitempty"`
+	Created  time.Time  `json:"created"`
+	Expires  *time.Time `json:"expires"` // null: never
+	Revoked  *time.Time `json:"revoked,omitempty"`
+	Spent30d string     `json:"spent_30d,omitempty"` // only where it is asked for
+	LastUsed *time.Time `json:"last_used,omitempty"` // the hour
 }
 
 func newKeyRow(k *admin.Key) keyRow {
 	return keyRow{ID: k.ID, Name: k.Name, Org: k.Org, Team: k.Team, Role: k.Role, State: k.State, Models: k.Models, Endpoints: k.Endpoints, Networks: k.Networks,
-		Criticality: k.Criticality, limitRow: newLimitRow(k.Limits), Created: k.Created, Expires: orNil(k.Expires), Revoked: orNil(k.Revoked)}
+		Criticality: k.Criticality, limitRow: newLimitRow(k.Limits), Created: k.Created, Expires: orNil(k.Expires), Revoked: orNil(k.Revoked),
+		Spent30d: k.Spent, LastUsed: orNil(k.LastUsed)}
+}
+
+// use formats what the key has spent and its last use for table columns. Operators' keys send no requests.
+func (r keyRow) use() (spent, last string) {
+	switch {
+	case r.Role != "":
+		return "-", "-"
+	case r.LastUsed == nil:
+		return "$" + r.Spent30d, "never"
+	}
+	return "$" + r.Spent30d, timestamp(*r.LastUsed)
 }
 
 // expiry formats the expiry for a table column.
@@ -516,7 +556,7 @@ func newKeysShow() *cobra.Command {
 	o := options(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) error {
-		k, err := ring.Key(cmd.Context(), args[0])
+		k, err := ring.UsedKey(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
@@ -538,12 +578,17 @@ func printKey(w io.Writer, k *admin.Key, asJSON bool) error {
 		return strings.Join(list, ", ")
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, line := range [][2]string{
+	lines := [][2]string{
 		{"id", row.ID}, {"name", plain.Line(row.Name)}, {"state", row.State}, {"org", printable(row.Org)}, {"team", printable(row.Team)}, {"access", row.access()},
 		{"endpoints", orAll(row.Endpoints)}, {"networks", orAll(row.Networks)}, {"criticality", row.Criticality},
 		{"requests per minute", limitText(row.Requests)}, {"tokens per minute", limitText(row.Tokens)}, {"concurrency", limitText(row.Concurrency)},
 		{"budget", row.budget()}, {"created", timestamp(row.Created)}, {"expires", row.expiry()},
-	} {
+	}
+	if row.Spent30d != "" {
+		spent, last := row.use()
+		lines = append(lines, [2]string{"spent in 30 days", spent}, [2]string{"last used", last})
+	}
+	for _, line := range lines {
 		fmt.Fprintf(tw, "%s\t%s\n", line[0], line[1])
 	}
 	return tw.Flush()

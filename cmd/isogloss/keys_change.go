@@ -79,7 +79,7 @@ Up to four budgets with different windows hold at once.
 	var b budgetFlags
 	f := cmd.Flags()
 	f.StringVar(&b.org, "org", "", "the organisation's budget, or with --team the team's organisation")
-	f.StringVar(&b.team, "team", "", "the team's budget")
+	f.StringVar(&b.team, "team", "", "the team's budget; of the organisation \"default\" without --org")
 	durationVar(cmd, &b.window, "window", "sliding window of a single budget, such as 30d; 0 is all time")
 	asJSON := f.Bool("json", false, "print JSON")
 	cmd.Args = func(_ *cobra.Command, args []string) error {
@@ -202,10 +202,14 @@ func (b *budgetFlags) change(cmd *cobra.Command, amounts []string, of admin.Limi
 func newKeysRevoke() *cobra.Command {
 	cmd := &cobra.Command{Use: "revoke KEY", Short: "Revoke a key for good, on every gateway within two seconds", Example: `  isogloss keys revoke -c isogloss.yaml search`, Args: oneKey, ValidArgsFunction: completeKeys}
 	o := options(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) error {
 		k, err := ring.RevokeKey(cmd.Context(), args[0])
 		if err != nil {
 			return err
+		}
+		if *asJSON {
+			return printJSON(cmd.OutOrStdout(), newKeyRow(&k))
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s (%s) is revoked\n", k.Name, k.ID)
 		return err

@@ -22,11 +22,12 @@ type keysAt struct {
 	env             []string
 }
 
-func startKeys(t *testing.T) *keysAt {
+// startKeys starts the gateway, with more settings in its file.
+func startKeys(t *testing.T, more ...string) *keysAt {
 	t.Helper()
 	up := upstreamtest.New(t)
 	up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
-	file := writeFile(t, "isogloss.yaml", fmt.Sprintf(withMetrics, up.BaseURL())+"store: sqlite\n")
+	file := writeFile(t, "isogloss.yaml", fmt.Sprintf(withMetrics, up.BaseURL())+"store: sqlite\n"+strings.Join(more, ""))
 	k := &keysAt{t: t, dir: filepath.Dir(file), file: file, data: t.TempDir()}
 	sockets, err := os.MkdirTemp("", "ik") // a socket's path has to be short
 	if err != nil {

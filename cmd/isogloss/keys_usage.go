@@ -2,8 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -19,6 +17,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/api/amounts"
 	"github.com/isogloss-gateway/isogloss/internal/app"
 	"github.com/isogloss-gateway/isogloss/internal/base/plain"
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
 
 // defaultUsage is the period that `keys usage` shows unless --from is given.
@@ -32,7 +31,8 @@ func newKeysUsage() *cobra.Command {
 are days, which begin at midnight UTC, or times; --to is exclusive. The ledger holds
 whole hours, and gateways write a request to it about a second after its end. With
 --by user or --by tag:KEY a dash stands for requests without one. Requests that the
-gateway refused are not among the requests; they have no model and no tag.`,
+gateway refused are not among the requests; they have no model and no tag. The sums
+with the highest cost come first, unless they are grouped by hour or day.`,
 		Example: `  isogloss keys usage -c isogloss.yaml --from 2026-11-01
   isogloss keys usage -c isogloss.yaml search --by day,model
   isogloss keys usage -c isogloss.yaml --by day,tag:team
@@ -45,9 +45,11 @@ gateway refused are not among the requests; they have no model and no tag.`,
 	from := f.String("from", "", "first `DAY`, such as 2026-11-01, or time; 30 days before --to by default")
 	to := f.String("to", "", "`DAY` or time at which to end; now by default")
 	groups := f.StringSlice("by", []string{"key"}, "group by hour or day, org, team, key, model, target, and user or tag:KEY")
-	f.String("org", "", "only of this organisation")
-	f.String("team", "", "only of this team; needs --org")
+	order := f.String("order", "", "largest first by cost, requests or tokens, or name; cost by default, name if grouped by hour or day")
+	org := f.String("org", "", "only of this organisation")
+	team := f.String("team", "", "only of this team; of the organisation \"default\" without --org")
 	f.String("model", "", "only of this model")
+	f.String("target", "", "only those served by this target, such as openai/gpt-5-mini")
 	f.String("user", "", "only of this end user, as the ledger has it")
 	tag := f.String("tag", "", "only with this tag, such as team:search")
 	asJSON := f.Bool("json", false, "print JSON")
@@ -61,13 +63,15 @@ gateway refused are not among the requests; they have no model and no tag.`,
 			return err
 		}
 		query := url.Values{"from": {begin.Format(time.RFC3339Nano)}, "to": {end.Format(time.RFC3339Nano)}, "group": {strings.Join(*groups, ",")}}
-		for _, name := range []string{"org", "team", "model", "user", "tag"} {
+		setTenant(query, *org, *team)
+		for _, name := range []string{"model", "target", "user", "tag"} {
 			if value := f.Lookup(name).Value.String(); value != "" {
 				query.Set(name, value)
 			}
 		}
-		if query.Has("team") && !query.Has("org") {
-			return errors.New("--team needs its organisation; write --org too")
+		compare, err := usageOrder(*order, *groups)
+		if err != nil {
+			return err
 		}
 		if len(args) > 0 {
 			k, err := ring.Key(cmd.Context(), args[0])
@@ -80,14 +84,11 @@ gateway refused are not among the requests; they have no model and no tag.`,
 		if err != nil {
 			return err
 		}
-		names, err := keyNames(cmd.Context(), ring)
-		if err != nil {
-			return err
-		}
+		slices.SortStableFunc(u.Sums, compare)
 		if *asJSON {
-			return printUsageJSON(cmd.OutOrStdout(), u, names)
+			return printUsageJSON(cmd.OutOrStdout(), u)
 		}
-		if err := printUsage(cmd.OutOrStdout(), u, *groups, names); err != nil || u.Total.Refused == 0 {
+		if err := printUsage(cmd.OutOrStdout(), u, *groups); err != nil || u.Total.Refused == 0 {
 			return err
 		}
 		query.Del("group")
@@ -95,7 +96,7 @@ gateway refused are not among the requests; they have no model and no tag.`,
 		if err != nil {
 			return err
 		}
-		printRefusals(cmd.OutOrStdout(), refused, names)
+		printRefusals(cmd.OutOrStdout(), refused)
 		return nil
 	})
 	return cmd
@@ -121,41 +122,61 @@ func period(from, to string, now time.Time) (begin, end time.Time, err error) {
 	return begin, end, nil
 }
 
-// keyNames returns the names of keys by their ids.
-func keyNames(ctx context.Context, ring *app.Keyring) (map[string]string, error) {
-	keys, err := ring.Keys(ctx, "")
-	names := make(map[string]string, len(keys))
-	for _, k := range keys {
-		names[k.ID] = k.Name
+// usageOrder returns the order of sums with a name. The API orders them by what they are grouped by.
+func usageOrder(name string, groups []string) (func(a, b admin.UsageSum) int, error) {
+	if name == "" && (slices.Contains(groups, "hour") || slices.Contains(groups, "day")) {
+		name = "name"
 	}
-	return names, err
+	switch cmp.Or(name, "cost") {
+	case "name":
+		return func(_, _ admin.UsageSum) int { return 0 }, nil
+	case "cost":
+		return func(a, b admin.UsageSum) int { return cmp.Compare(dollarsOf(b.Cost), dollarsOf(a.Cost)) }, nil
+	case "requests":
+		return func(a, b admin.UsageSum) int { return cmp.Compare(b.Requests, a.Requests) }, nil
+	case "tokens":
+		return func(a, b admin.UsageSum) int { return cmp.Compare(inputOf(&b)+outputOf(&b), inputOf(&a)+outputOf(&a)) }, nil
+	}
+	return nil, fmt.Errorf("--order: %q is not an order; write cost, requests, tokens or name", name)
 }
+
+// dollarsOf returns an amount that the API has written.
+func dollarsOf(text string) usage.Money {
+	m, _ := usage.ParseMoney(text) // one that cannot be read comes last
+	return m
+}
+
+func inputOf(s *admin.UsageSum) int64 {
+	return s.Tokens.Input + s.Tokens.CacheRead + s.Tokens.CacheWrite
+}
+
+func outputOf(s *admin.UsageSum) int64 { return s.Tokens.Output + s.Tokens.Reasoning }
 
 // usageColumns are the columns of a group, in the order of the table.
 var usageColumns = []struct {
 	group, title string
-	value        func(s *admin.UsageSum, names map[string]string) string
+	value        func(s *admin.UsageSum) string
 }{
-	{"hour", "HOUR", func(s *admin.UsageSum, _ map[string]string) string { return s.Start.UTC().Format("2006-01-02 15:04") }},
-	{"day", "DAY", func(s *admin.UsageSum, _ map[string]string) string { return s.Start.UTC().Format(time.DateOnly) }},
-	{"org", "ORG", func(s *admin.UsageSum, _ map[string]string) string { return printable(s.Org) }},
-	{"team", "TEAM", func(s *admin.UsageSum, _ map[string]string) string {
+	{"hour", "HOUR", func(s *admin.UsageSum) string { return s.Start.UTC().Format("2006-01-02 15:04") }},
+	{"day", "DAY", func(s *admin.UsageSum) string { return s.Start.UTC().Format(time.DateOnly) }},
+	{"org", "ORG", func(s *admin.UsageSum) string { return printable(s.Org) }},
+	{"team", "TEAM", func(s *admin.UsageSum) string {
 		if s.Team == "" {
 			return "-"
 		}
 		return printable(s.Org + "/" + s.Team)
 	}},
-	{"key", "KEY\tID", func(s *admin.UsageSum, names map[string]string) string {
-		return printable(names[s.Key]) + "\t" + printable(s.Key)
+	{"key", "KEY\tID", func(s *admin.UsageSum) string {
+		return printable(s.KeyName) + "\t" + printable(s.Key)
 	}},
-	{"model", "MODEL", func(s *admin.UsageSum, _ map[string]string) string { return printable(s.Model) }},
-	{"target", "TARGET", func(s *admin.UsageSum, _ map[string]string) string { return printable(s.Target) }},
+	{"model", "MODEL", func(s *admin.UsageSum) string { return printable(s.Model) }},
+	{"target", "TARGET", func(s *admin.UsageSum) string { return printable(s.Target) }},
 }
 
 // printable returns a text from outside as one cell of a table.
 func printable(text string) string { return dash(plain.Line(text)) }
 
-func printUsage(w io.Writer, u admin.UsageView, groups []string, names map[string]string) error {
+func printUsage(w io.Writer, u admin.UsageView, groups []string) error {
 	fmt.Fprintf(w, "%s to %s\n", timestamp(u.From), timestamp(u.To))
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	var titles []string
@@ -173,38 +194,44 @@ func printUsage(w io.Writer, u admin.UsageView, groups []string, names map[strin
 		titles = append(titles, "REFUSED")
 	}
 	fmt.Fprintln(tw, strings.Join(titles, "\t"))
-	unpriced := int64(0)
+	line := func(s *admin.UsageSum, cells []string) {
+		cells = append(cells, number(s.Requests), number(inputOf(s)), number(outputOf(s)), "$"+s.Cost)
+		if u.Total.Refused > 0 {
+			cells = append(cells, number(s.Refused))
+		}
+		fmt.Fprintln(tw, strings.Join(cells, "\t"))
+	}
+	columns := 0
 	for i := range u.Sums {
 		s := &u.Sums[i]
 		var cells []string
 		for _, c := range usageColumns {
 			if slices.Contains(groups, c.group) {
-				cells = append(cells, c.value(s, names))
+				cells = append(cells, c.value(s))
 			}
 		}
 		if label != "" {
 			cells = append(cells, printable(cmp.Or(s.User, s.Tag)))
 		}
-		cells = append(cells, number(s.Requests), number(s.Tokens.Input+s.Tokens.CacheRead+s.Tokens.CacheWrite), number(s.Tokens.Output+s.Tokens.Reasoning), "$"+s.Cost)
-		if u.Total.Refused > 0 {
-			cells = append(cells, number(s.Refused))
-		}
-		fmt.Fprintln(tw, strings.Join(cells, "\t"))
-		unpriced += s.Unpriced
+		line(s, cells)
+		columns = strings.Count(strings.Join(cells, "\t"), "\t") + 1
 	}
-	if err := tw.Flush(); err != nil || unpriced == 0 {
+	if len(u.Sums) > 1 {
+		line(&u.Total, append([]string{"TOTAL"}, make([]string, columns-1)...))
+	}
+	if err := tw.Flush(); err != nil || u.Total.Unpriced == 0 {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s without a known price are not in the cost; write their prices into the configuration\n", count(int(unpriced), "request"))
+	_, err := fmt.Fprintf(w, "%s without a known price are not in the cost; write their prices into the configuration\n", count(int(u.Total.Unpriced), "request"))
 	return err
 }
 
 // printRefusals writes why requests were refused, one line for each key and reason.
-func printRefusals(w io.Writer, list admin.RefusalList, names map[string]string) {
+func printRefusals(w io.Writer, list admin.RefusalList) {
 	for _, r := range list.Refusals {
 		of := "further keys"
 		if r.Key != "" {
-			of = cmp.Or(plain.Line(names[r.Key]), plain.Line(r.Key))
+			of = cmp.Or(plain.Line(r.Name), plain.Line(r.Key))
 		}
 		fmt.Fprintf(w, "%s of %s refused: %s, last at %s\n", count(int(r.Count), "request"), of, plain.Line(r.Reason), timestamp(r.Last))
 	}
@@ -248,18 +275,23 @@ type usageRow struct {
 	Units map[string]int64 `json:"units,omitempty"`
 }
 
-func printUsageJSON(w io.Writer, u admin.UsageView, names map[string]string) error {
+func printUsageJSON(w io.Writer, u admin.UsageView) error {
 	rows := make([]usageRow, len(u.Sums))
-	for i, s := range u.Sums {
-		rows[i] = usageRow{Start: s.Start.UTC(), Org: s.Org, Team: s.Team, Key: s.Key, KeyName: names[s.Key], Model: s.Model, Target: s.Target, User: s.User, Tag: s.Tag,
-			Requests: s.Requests, Input: s.Tokens.Input, CacheRead: s.Tokens.CacheRead, CacheWrite: s.Tokens.CacheWrite, Output: s.Tokens.Output, Reasoning: s.Tokens.Reasoning,
-			Cost: s.Cost, Unpriced: s.Unpriced, Estimated: s.Estimated, Errors: s.Errors, Refused: s.Refused, Units: unitsOf(s.Tokens)}
+	for i := range u.Sums {
+		rows[i] = newUsageRow(&u.Sums[i])
 	}
 	return printJSON(w, struct {
-		From time.Time  `json:"from"`
-		To   time.Time  `json:"to"`
-		Sums []usageRow `json:"sums"`
-	}{u.From.UTC(), u.To.UTC(), rows})
+		From  time.Time  `json:"from"`
+		To    time.Time  `json:"to"`
+		Sums  []usageRow `json:"sums"`
+		Total usageRow   `json:"total"`
+	}{u.From.UTC(), u.To.UTC(), rows, newUsageRow(&u.Total)})
+}
+
+func newUsageRow(s *admin.UsageSum) usageRow {
+	return usageRow{Start: s.Start.UTC(), Org: s.Org, Team: s.Team, Key: s.Key, KeyName: s.KeyName, Model: s.Model, Target: s.Target, User: s.User, Tag: s.Tag,
+		Requests: s.Requests, Input: s.Tokens.Input, CacheRead: s.Tokens.CacheRead, CacheWrite: s.Tokens.CacheWrite, Output: s.Tokens.Output, Reasoning: s.Tokens.Reasoning,
+		Cost: s.Cost, Unpriced: s.Unpriced, Estimated: s.Estimated, Errors: s.Errors, Refused: s.Refused, Units: unitsOf(s.Tokens)}
 }
 
 // unitsOf returns the amounts of the units that have no member of their own, by name.

@@ -73,7 +73,7 @@ func asked(r upstreamtest.Request) (model string, stream bool) {
 // script responds as an upstream of a dialect does, by the model's name.
 func (g *watched) script(t *testing.T, d *protocol.Dialect) upstreamtest.Script {
 	return func(c *upstreamtest.Conn) {
-		if c.Request.Method == http.MethodGet { // the list of models
+		if c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead { // the list of models, or the way there
 			c.Whole(http.StatusNotFound, testrig.JSONMedia, "{}")
 			return
 		}

@@ -49,6 +49,7 @@ func TestLogsHaveNoPrivateContent(t *testing.T) {
 				g.stopCaptures(t)
 			}
 			g.runCommands(t)
+			g.runDoctor(t)
 			g.readAdmin(t)
 			if all {
 				g.reloadBadly(t)
@@ -154,6 +155,25 @@ func (g *watched) runCommands(t *testing.T) {
 			marks = append(marks, named)
 		}
 		g.wantNone(t, "output of "+strings.Join(args, " "), r.stdout+r.stderr, marks...)
+	}
+}
+
+// runDoctor checks the installation and writes a support bundle, which is searched with the gateway's other files.
+func (g *watched) runDoctor(t *testing.T) {
+	t.Helper()
+	for _, args := range [][]string{{"doctor"}, {"doctor", "--json"}, {"doctor", "--spend", "--bundle", filepath.Join(g.dir, "bundle.txt")}} {
+		r := g.command(t, append(args, "-c", g.config)...)
+		if r.code != 1 { // the identity provider and some upstreams are away
+			t.Errorf("%v: exit code %d, %s", args, r.code, r.stderr)
+		}
+		g.wantNone(t, "output of "+strings.Join(args, " "), r.stdout+r.stderr, private, secret, named)
+	}
+	bundle := read(t, filepath.Join(g.dir, "bundle.txt"))
+	g.wantNone(t, "support bundle", bundle, private, secret, named)
+	for _, want := range []string{"isogloss_build_info", `"msg":"exchange"`, "providers.up.base_url", "FAILURE  route away"} {
+		if !strings.Contains(bundle, want) {
+			t.Errorf("the bundle lacks %s:\n%.3000s", want, bundle)
+		}
 	}
 }
 

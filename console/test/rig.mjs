@@ -59,6 +59,7 @@ export async function until(what, check) {
 
 // startUpstream plays a Chat Completions and a Messages server. The model's name decides what it does.
 async function startUpstream() {
+  let patchy = 0;
   const server = createServer((req, res) => {
     let text = '';
     req.on('data', (d) => { text += d; });
@@ -66,7 +67,11 @@ async function startUpstream() {
       const { model = '', messages = [], stream = false } = text ? JSON.parse(text) : {};
       if (text && play(JSON.parse(text), res)) return;
       const long = JSON.stringify(messages).length;
-      if (model.includes('broken')) {
+      if (req.headers.authorization === 'Bearer sk-revoked') {
+        res.writeHead(401, { 'Content-Type': 'application/json' }).end(JSON.stringify({ error: { message: 'Incorrect API key provided.', type: 'invalid_request_error', code: 'invalid_api_key' } }));
+        return;
+      }
+      if (model.includes('broken') || model === 'patchy' && ++patchy % 3) {
         res.writeHead(500, { 'Content-Type': 'application/json' }).end(JSON.stringify({ error: { message: 'out of memory ' + evil, type: 'server_error', code: evil } }));
         return;
       }
@@ -324,7 +329,7 @@ for back in range(1, 24 * 21):
         copy[columns.index("hour")] -= back
         db.execute("INSERT OR IGNORE INTO hours VALUES (" + ",".join("?" * len(columns)) + ")", copy)
 sums = ",".join("sum(" + r[1] + ")" for r in db.execute("PRAGMA table_info(key_days)").fetchall()[4:])
-for table, key, more in (("model_hours", "hour,org,model,target", ",9223372036854775807,9223372036854775807"), ("key_days", "hour/24,org,team,key_id", "")):
+for table, key, more in (("model_hours", "hour,org,model,target", ",9223372036854775807,9223372036854775807"), ("key_days", "hour/24,org,team,key_id", ""), ("days", "hour/24,org,team,key_id,model,target", ""), ("model_days", "hour/24,org,model,target", "")):
     db.execute("DELETE FROM " + table)
     db.execute("INSERT INTO " + table + " SELECT " + key + "," + sums + more + " FROM hours GROUP BY " + key)
 db.commit()

@@ -5,7 +5,7 @@ set -eu
 umask 077
 cd "$(dirname "$0")"
 touch .env
-for name in PEPPER POSTGRES_PASSWORD; do
+for name in PEPPER POSTGRES_PASSWORD GRAFANA_PASSWORD; do
   grep -q "^$name=." .env && continue
   value=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
   [ "${#value}" = 64 ] || { echo "setup.sh: /dev/urandom gave no random bytes" >&2; exit 1; }

@@ -111,7 +111,10 @@ func (o objects) pods(t *testing.T) *core.PodTemplateSpec {
 			t.Errorf("the selector %s=%s does not match the pods", key, value)
 		}
 	}
-	for _, name := range []string{"Service", "Service/metrics"} {
+	for _, name := range []string{"Service", "Service/metrics", "Service/admin"} {
+		if o[name] == nil && name == "Service/admin" {
+			continue
+		}
 		if service, ok := o[name].(*core.Service); !ok || !reflect.DeepEqual(service.Spec.Selector, selector.MatchLabels) {
 			t.Errorf("the %s does not select the pods", name)
 		}
@@ -177,6 +180,7 @@ func checkServices(t *testing.T, o objects) {
 	if p := metrics.Spec.Ports; metrics.Spec.Type != core.ServiceTypeClusterIP || len(p) != 1 || p[0].Name != "metrics" || p[0].TargetPort.StrVal != "metrics" || clients.Name == metrics.Name {
 		t.Errorf("the Service for metrics is %v", metrics.Spec)
 	}
+	checkAdmin(t, o)
 	monitor, ok := o["ServiceMonitor"].(*serviceMonitor)
 	if !ok {
 		return
@@ -193,6 +197,35 @@ func checkServices(t *testing.T, o objects) {
 		t.Errorf("the ServiceMonitor selects %v", monitor.Spec)
 	}
 }
+
+// checkAdmin checks that the console is on loopback, or has the certificate of a Secret: then it may have a Service of
+// its own, which only the cluster reaches.
+func checkAdmin(t *testing.T, o objects) {
+	t.Helper()
+	pods := o.pods(t)
+	container := pods.Spec.Containers[0]
+	var certificate string
+	for _, v := range pods.Spec.Volumes {
+		if v.Name == "admin" {
+			certificate = v.Secret.SecretName
+		}
+	}
+	mounted := slices.ContainsFunc(container.VolumeMounts, func(m core.VolumeMount) bool { return m.Name == "admin" && m.MountPath == adminFolder })
+	open := slices.ContainsFunc(container.Ports, func(p core.ContainerPort) bool { return p.Name == "admin" && p.ContainerPort == 8081 })
+	config, _ := o["ConfigMap"].(*core.ConfigMap)
+	listens := config != nil && strings.Contains(config.Data["isogloss.yaml"], "listen: :8081") && strings.Contains(config.Data["isogloss.yaml"], adminFolder+"/tls.crt")
+	if has := certificate != ""; mounted != has || open != has || listens != has {
+		t.Errorf("with the certificate %q: it is mounted: %v, the port is open: %v, the file has it: %v", certificate, mounted, open, listens)
+	}
+	if service, ok := o["Service/admin"].(*core.Service); ok {
+		if p := service.Spec.Ports; certificate == "" || service.Spec.Type != core.ServiceTypeClusterIP || len(p) != 1 || p[0].TargetPort.StrVal != "admin" {
+			t.Errorf("the Service for the console is %v", service.Spec)
+		}
+	}
+}
+
+// adminFolder has the certificate of the admin port in containers.
+const adminFolder = "/etc/isogloss-admin"
 
 func variable(c core.Container, name string) core.EnvVar {
 	i := slices.IndexFunc(c.Env, func(e core.EnvVar) bool { return e.Name == name })
@@ -211,6 +244,9 @@ var clusterEnvironment = []string{
 // checkConfiguration runs `isogloss check` on a configuration.
 func checkConfiguration(t *testing.T, text string) {
 	t.Helper()
+	if strings.Contains(text, adminFolder) {
+		text = strings.ReplaceAll(text, adminFolder, composeCertificate(t, t.TempDir()))
+	}
 	file := filepath.Join(t.TempDir(), "isogloss.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -261,13 +297,13 @@ func TestChart(t *testing.T) {
 				kinds[kind] = true
 			}
 		}
-		if len(kinds) != 11 {
+		if len(kinds) != 12 {
 			t.Errorf("the kinds are %v", slices.Sorted(maps.Keys(kinds)))
 		}
 	})
 	t.Run("refuses", func(t *testing.T) {
 		helm(t, "version")
-		for _, set := range []string{"drain=long", "replcas=2", "config.listen=:1", "data.size=big", "secrets={Not A Name}"} {
+		for _, set := range []string{"drain=long", "replcas=2", "config.listen=:1", "data.size=big", "secrets={Not A Name}", "admin.service.enabled=true", "admin.tlsSecret=x", "admin.port=1"} {
 			home, _ := os.UserHomeDir()
 			cmd := exec.Command("sh", "-c", `PATH="$PATH:`+home+`/go/bin" helm template isogloss `+chart+` --set '`+set+`'`)
 			cmd.Dir = root
@@ -367,12 +403,17 @@ func TestManifests(t *testing.T) {
 		if err := yaml.Unmarshal(values, &read); err != nil {
 			t.Fatal(err)
 		}
-		want, err := yaml.Marshal(read.Config)
+		config, ok := read.Config.(map[string]any)
+		if !ok {
+			t.Fatal(read.Config)
+		}
+		config["admin"] = map[string]any{"listen": ":8081", "tls": map[string]any{"cert": adminFolder + "/tls.crt", "key": adminFolder + "/tls.key"}}
+		want, err := yaml.Marshal(config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join(root, "deploy/compose/isogloss.yaml")
-		want = append([]byte("# The configuration of the chart's ci/stores-values.yaml, written by `make manifests`.\n"), want...)
+		want = append([]byte("# The configuration of the chart with ci/stores-values.yaml, written by `make manifests`.\n"), want...)
 		if *update {
 			write(t, path, string(want))
 		}

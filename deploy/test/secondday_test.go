@@ -2,10 +2,12 @@ package deploytest
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,10 +42,33 @@ func keyIn(t *testing.T, output string) string {
 	return key
 }
 
-// TestSecondDayPackage installs the package, writes the example of its documentation, and creates, uses and
-// revokes a key from a root shell that has none of the unit's environment. The file then has a mistake.
+// TestSecondDayPackage installs the deb, writes the example of its documentation, and creates, uses and revokes a key
+// from a root shell that has none of the unit's environment. The file then has a mistake.
 func TestSecondDayPackage(t *testing.T) {
 	t.Parallel()
+	documented(t, "apt install ./isogloss_1.2.3_amd64.deb")
+	secondDayPackage(t, func(m *machine, deb string) { m.dpkg("--install", deb) })
+}
+
+// TestSecondDayRPM does the same with the rpm.
+func TestSecondDayRPM(t *testing.T) {
+	t.Parallel()
+	documented(t, "dnf install ./isogloss_1.2.3_amd64.rpm")
+	if _, err := exec.LookPath("rpm"); err != nil {
+		t.Skip("rpm is not installed")
+	}
+	secondDayPackage(t, func(m *machine, deb string) { m.rpm("--install", strings.TrimSuffix(deb, ".deb")+".rpm") })
+}
+
+// rpm runs rpm in the machine's root. Nothing else of a distribution with rpm is there, so dependencies are not looked up.
+func (m *machine) rpm(action, name string) {
+	m.t.Helper()
+	cmd := exec.Command("rpm", "--root", m.root, "--dbpath", "/var/lib/rpm", "--nodeps", "--force-debian", action, name)
+	cmd.Env = append(os.Environ(), "PATH=/bin:/usr/bin")
+	run(m.t, cmd)
+}
+
+func secondDayPackage(t *testing.T, install func(m *machine, deb string)) {
 	if os.Geteuid() != 0 {
 		t.Skip("a root of its own needs root")
 	}
@@ -51,7 +76,10 @@ func TestSecondDayPackage(t *testing.T) {
 	documented(t, example, restart, firstKey)
 	env, authority := startVendor(t, nil)
 	m := newMachine(t, authority)
-	m.dpkg("--install", buildPackage(t, root, "v1.2.3"))
+	install(m, buildPackage(t, root, "v1.2.3"))
+	if info, err := os.Stat(m.path("etc/isogloss/isogloss.env")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the settings: %v, %v", info, err)
+	}
 	addresses, err := testrig.Addresses(2)
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +99,7 @@ func TestSecondDayPackage(t *testing.T) {
 	if _, err := os.Stat(m.path("etc/isogloss/isogloss-data")); err == nil {
 		t.Error("there is a second store beside the file")
 	}
+	findRefusals(t, "http://"+addresses[0], func(args ...string) string { return m.shell("isogloss " + strings.Join(args, " ")) })
 	write(t, m.path("etc/isogloss/isogloss.yaml"), "data: /var/lib/isogloss\nstore: sqlite\nproviders: [\n")
 	if out := m.shell("isogloss keys revoke me"); !strings.Contains(out, "is revoked") {
 		t.Error(out)
@@ -78,6 +107,37 @@ func TestSecondDayPackage(t *testing.T) {
 	p.stop(start.Process.Pid)
 	if out := m.shell("isogloss keys list --json"); !strings.Contains(out, `"revoked"`) {
 		t.Errorf("without the gateway: %s", out)
+	}
+}
+
+// findRefusals sends requests that a key may not make, and finds them in the usage of the key, on the gateway's machine.
+func findRefusals(t *testing.T, url string, isogloss func(args ...string) string) {
+	t.Helper()
+	key := keyIn(t, isogloss("keys", "create", "--name", "narrow", "--models", "none"))
+	const refused = 3
+	for range refused {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/v1/chat/completions", strings.NewReader(`{"model":"openai/gpt-x","messages":[{"role":"user","content":"Hello"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+key)
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusForbidden {
+			t.Fatalf("the status is %d", resp.StatusCode)
+		}
+	}
+	count := regexp.MustCompile(fmt.Sprintf(`"refused":\s*%d\b`, refused))
+	var out string
+	if err := testrig.Until(t.Context(), patience, "usage does not have the refused requests", func() bool {
+		out = isogloss("keys", "usage", "narrow", "--json")
+		return count.MatchString(out)
+	}); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 }
 
@@ -135,6 +195,9 @@ func TestSecondDayImage(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // the container's process is in a group of its own
 	key := keyIn(t, run(t, store.command(append(inside, "/usr/bin/isogloss", "keys", "create", "--name", "me", "--models", "*")...)))
 	ask(t, "http://"+addresses[0], key, p.ended)
+	findRefusals(t, "http://"+addresses[0], func(more ...string) string {
+		return run(t, store.command(slices.Concat(inside, []string{"/usr/bin/isogloss"}, more)...))
+	})
 	p.stop(pid)
 }
 
@@ -159,6 +222,21 @@ func TestSecondDayBinary(t *testing.T) {
 	ask(t, "http://"+addresses[0], keyIn(t, run(t, create)), p.ended)
 	if _, err := os.Stat(filepath.Join(dir, "isogloss-data")); err == nil {
 		t.Error("there is a second store beside the file")
+	}
+	isogloss := func(args ...string) string {
+		cmd := exec.Command(binary(t), args...)
+		cmd.Dir, cmd.Env = dir, create.Env
+		return run(t, cmd)
+	}
+	findRefusals(t, "http://"+addresses[0], isogloss)
+	file := filepath.Join(dir, "isogloss.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, string(text)+"retries: [\n")
+	if out := isogloss("keys", "revoke", "me"); !strings.Contains(out, "is revoked") {
+		t.Error(out)
 	}
 }
 

@@ -1,20 +1,18 @@
 package app
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/app/doctor"
+	"github.com/isogloss-gateway/isogloss/internal/app/running"
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/request/relay"
@@ -28,14 +26,8 @@ import (
 // explainPath is the path on the admin address.
 const explainPath = "/explain"
 
-// operatorKeyEnv is the environment variable of the operator key, which an admin address
-// that other machines can reach requires.
-const operatorKeyEnv = "ISOGLOSS_OPERATOR_KEY"
-
-const (
-	adminTimeout = 5 * time.Second
-	maxAdminBody = 64 << 20 // of a request or a response
-)
+// maxAdminBody is the largest request or response of a command.
+const maxAdminBody = running.MaxAdminBody
 
 // Explain asks the running gateway which targets it would try for a request. If no
 // gateway listens on the admin address, Explain computes the result without live state
@@ -48,9 +40,9 @@ func (o Options) Explain(ctx context.Context, dialect, model string, body []byte
 	}
 	e = &fleet.Explanation{}
 	query := url.Values{"dialect": {dialect}, "model": {model}}
-	err = o.askRunning(ctx, cfg.Admin, http.MethodPost, explainPath+"?"+query.Encode(), body, e)
+	err = running.AskAdmin(ctx, cfg.Admin, o.Env, http.MethodPost, explainPath+"?"+query.Encode(), body, e)
 	switch {
-	case !notListening(err):
+	case !running.NotListening(err):
 		return e, true, err
 	case wrong != nil:
 		return nil, false, wrong
@@ -73,7 +65,7 @@ func (o Options) findRunning() (*config.Config, error) {
 	lenient.Env = func(name string) (string, bool) {
 		value, ok := o.Env(name)
 		if !ok && !strings.HasPrefix(name, "ISOGLOSS_") {
-			return "placeholder-of-a-variable", true
+			return doctor.Placeholder, true
 		}
 		return value, ok
 	}
@@ -82,79 +74,6 @@ func (o Options) findRunning() (*config.Config, error) {
 		return nil, err
 	}
 	return cfg, err
-}
-
-// notListening reports whether a request failed because nothing listens on the
-// address.
-func notListening(err error) bool {
-	var dial *net.OpError
-	return errors.As(err, &dial) && dial.Op == "dial"
-}
-
-// askRunning sends a request to the admin address and decodes the response into v.
-func (o Options) askRunning(ctx context.Context, a config.Admin, method, path string, body []byte, v any) error {
-	transport, scheme, err := adminTransport(a)
-	if err != nil {
-		return err
-	}
-	defer transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, scheme+"://"+a.Listen+path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	if o.Env != nil {
-		if key, _ := o.Env(operatorKeyEnv); key != "" {
-			req.Header.Set("Authorization", "Bearer "+key)
-		}
-	}
-	resp, err := (&http.Client{Transport: transport}).Do(req)
-	if err != nil {
-		return fmt.Errorf("the server at the admin address %s is not this gateway: %w", a.Listen, err)
-	}
-	defer func() { _ = resp.Body.Close() }() // a close after reading has no useful error
-	return readRunning(resp, a.Listen, v)
-}
-
-func readRunning(resp *http.Response, address string, v any) error {
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAdminBody))
-	if err != nil {
-		return fmt.Errorf("read the response of the gateway at %s: %w", address, err)
-	}
-	switch resp.StatusCode {
-	case http.StatusOK:
-	case http.StatusUnauthorized:
-		return fmt.Errorf("the gateway at %s requires an operator key; set %s: %s", address, operatorKeyEnv, bytes.TrimSpace(answer))
-	default:
-		return fmt.Errorf("the gateway at %s: %s", address, bytes.TrimSpace(answer))
-	}
-	if err := json.Unmarshal(answer, v); err != nil {
-		return fmt.Errorf("the server at the admin address %s is not this gateway: %w", address, err)
-	}
-	return nil
-}
-
-// adminTransport returns a transport for the configured admin address. It accepts exactly
-// the configured certificate, whatever names the certificate has.
-func adminTransport(a config.Admin) (t *http.Transport, scheme string, err error) {
-	if a.TLS.Cert == "" {
-		return &http.Transport{}, "http", nil
-	}
-	pair, err := tls.LoadX509KeyPair(a.TLS.Cert, a.TLS.Key)
-	if err != nil {
-		return nil, "", fmt.Errorf("admin.tls: %w", err)
-	}
-	return &http.Transport{TLSClientConfig: &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, //nolint:gosec // G402: VerifyConnection compares the certificate
-		VerifyConnection: func(s tls.ConnectionState) error {
-			if !bytes.Equal(s.PeerCertificates[0].Raw, pair.Certificate[0]) {
-				return fmt.Errorf("the certificate is not the one of %s; a gateway loads it when it starts", a.TLS.Cert)
-			}
-			return nil
-		},
-	}}, "https", nil
 }
 
 // explainFresh computes an explanation with a new relay, which has no live state and

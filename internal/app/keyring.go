@@ -219,8 +219,11 @@ func sqliteFile(cfg *config.Config) string {
 	return strings.TrimPrefix(cfg.Store.URL.Reveal(), "sqlite:")
 }
 
-// absoluteStore is storeName with the absolute path of an SQLite file.
+// absoluteStore is storeName with the absolute path of an SQLite file. It is empty if there is no store.
 func absoluteStore(s config.Store) string {
+	if s.URL == "" {
+		return ""
+	}
 	file, sqlite := strings.CutPrefix(storeName(s), "sqlite:")
 	if abs, err := filepath.Abs(file); err == nil && sqlite {
 		file = abs

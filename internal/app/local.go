@@ -48,6 +48,12 @@ func (l *localSocket) handler(id running.Identity) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(id) // the command may have ended
 	})
+	mux.HandleFunc("GET "+running.ConfigurationPath, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(l.watcher.state()) // the command may have ended
+	})
+	mux.Handle("GET "+running.MetricsPath, l.observer.Metrics())
+	mux.Handle("GET "+running.LogPath, l.observer.Recent())
 	mux.Handle("POST "+capture.Path, capture.NewHandler(capture.Options{Hub: l.captures, Logger: l.observer.Logger(), Attached: l.auditCapture}))
 	if l.stores.store != nil {
 		mux.Handle("/api/", admin.New(l.adminOptions()))

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/app/running"
 	"github.com/isogloss-gateway/isogloss/internal/request/models"
 	"github.com/isogloss-gateway/isogloss/internal/request/relay"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
@@ -40,8 +41,8 @@ func (o Options) Models(ctx context.Context, reach Reach) (list models.Listing, 
 		return list, false, wrong
 	}
 	if reach >= Gateway {
-		err = o.askRunning(ctx, cfg.Admin, http.MethodGet, modelsPath, nil, &list)
-		if !notListening(err) {
+		err = running.AskAdmin(ctx, cfg.Admin, o.Env, http.MethodGet, modelsPath, nil, &list)
+		if !running.NotListening(err) {
 			return list, true, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/admin"
+	"github.com/isogloss-gateway/isogloss/internal/app/running"
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 )
@@ -119,6 +120,18 @@ func (w *watcher) reload() error {
 		logger.Warn("changed settings take effect at the next start", "settings", keys)
 	}
 	return nil
+}
+
+// state returns what the gateway runs with, for commands on its machine.
+func (w *watcher) state() running.Configuration {
+	cfg, loaded := w.current.config()
+	s := running.Configuration{Loaded: loaded, Text: cfg.String(), Waiting: cfg.StartsOtherwise(&w.first.Listing)}
+	if refused := w.refused.Load(); refused != nil {
+		for _, m := range refused.Errors {
+			s.Refused = append(s.Refused, fmt.Sprintf("%s (line %d): %s", m.Location, m.Line, m.Message))
+		}
+	}
+	return s
 }
 
 // checkGuard rejects a reload that removes all keys and identity providers while the bound address is reachable

@@ -25,21 +25,29 @@ import (
 // newDiscovery builds the configured discovery, or returns nil if there is none.
 func newDiscovery(cfg *config.Config, logger *slog.Logger) (*discover.Discovery, error) {
 	d, snapshot := &cfg.Discover, filepath.Join(cfg.Data, "workers.snapshot")
-	if !d.On() {
-		return nil, nil
+	sources, gateways, err := newSources(cfg, logger)
+	if err != nil || sources == nil {
+		return nil, err
 	}
-	var sources []discover.Source
-	var gateways *discover.Gateways
+	if d.Local {
+		snapshot = "" // a local gateway writes nothing to disk
+	}
+	return discover.New(discover.Options{Sources: sources, Networks: d.Networks, Models: d.Models, Gateways: gateways, Snapshot: snapshot, Logger: logger})
+}
+
+// newSources builds the configured sources of workers, and the count of gateways that share them. It contacts nobody.
+func newSources(cfg *config.Config, logger *slog.Logger) (sources []discover.Source, gateways *discover.Gateways, err error) {
+	d := &cfg.Discover
 	if len(d.Etcd.Endpoints) > 0 {
 		o := d.Etcd
 		o.Logger = logger
 		source, err := discover.Etcd(o)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		sources = append(sources, source)
 		if gateways, err = discover.NewGateways(discover.GatewayOptions{Etcd: o, Node: cmp.Or(cfg.Node, hostname())}); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if d.File != "" {
@@ -48,15 +56,14 @@ func newDiscovery(cfg *config.Config, logger *slog.Logger) (*discover.Discovery,
 	if len(d.DNS) > 0 {
 		source, err := discover.DNS(discover.DNSOptions{Names: d.DNS, Logger: logger})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		sources = append(sources, source)
 	}
 	if d.Local {
 		sources = append(sources, discover.Local(discover.LocalOptions{Not: cfg.Listen, Logger: logger}))
-		snapshot = "" // a local gateway writes nothing to disk
 	}
-	return discover.New(discover.Options{Sources: sources, Networks: d.Networks, Models: d.Models, Gateways: gateways, Snapshot: snapshot, Logger: logger})
+	return sources, gateways, nil
 }
 
 // withEngines returns the configuration of the environment with the discovery of engines on

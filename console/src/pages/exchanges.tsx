@@ -1,6 +1,6 @@
 import { useState, type FormEvent } from 'react';
 import type { Schemas } from '../api/client';
-import { useGet, useKeyNames, usePages } from '../api/hooks';
+import { useGet, usePages } from '../api/hooks';
 import { rateOf, useTail, type Tail } from '../api/tail';
 import { go, Link, setParams, useLocation, useParam } from '../router';
 import { useCan } from '../session';
@@ -46,18 +46,22 @@ export function ExchangesPage() {
   const { query } = useLocation();
   const [live, setLive] = useParam('live');
   const outcome = query.get('outcome') ?? '';
+  const chosen = filterNames.filter((n) => query.get(n)).length;
+  const [folded, setFolded] = useState(true);
+  const known = useKnown();
   return (
     <>
       <PageHead title="Exchanges">
         <label className="check"><input type="checkbox" checked={live !== ''} onChange={(e) => setLive(e.target.checked ? '1' : '')} /> Live</label>
       </PageHead>
-      <div className="filters" role="search" aria-label="Filter exchanges">
+      <div className={folded && chosen === 0 ? 'filters folded' : 'filters'} role="search" aria-label="Filter exchanges">
         {!live && <RangePicker initial="24h" />}
-        <Filter name="model" label="Model" />
-        <Filter name="target" label="Target" />
-        <Filter name="key" label="Key id" />
+        {folded && chosen === 0 && <Button className="button plain unfold" onClick={() => setFolded(false)}>Show filters</Button>}
+        <Filter name="model" label="Model" list={known.models} />
+        <Filter name="target" label="Target" list={known.targets} />
+        <Filter name="key" label="Key" list={known.keys} />
         <Filter name="person" label="Person" />
-        <Filter name="org" label="Organisation" />
+        <Filter name="org" label="Organisation" list={known.orgs} />
         {query.get('org') && <Filter name="team" label="Team" />}
         <Select label="Outcome" value={outcome} set={(v) => setParams({ outcome: v })} choices={[{ value: '', label: 'all' }, ...Object.keys(outcomes)]} />
         <Select label="Fidelity" value={query.get('fidelity') ?? ''} set={(v) => setParams({ fidelity: v })} choices={[{ value: '', label: 'all' }, ...fidelities]} />
@@ -73,10 +77,26 @@ export function ExchangesPage() {
   );
 }
 
+// useKnown returns the names that filters offer, as far as the operator may see them.
+function useKnown() {
+  const can = useCan();
+  const models = useGet('/api/v1/models', {}, { enabled: can('list-models') }).data?.models ?? [];
+  const keys = useGet('/api/v1/keys', { query: { limit: 1000 } }, { enabled: can('list-keys') }).data?.keys ?? [];
+  const orgs = useGet('/api/v1/orgs', { query: { limit: 1000 } }, { enabled: can('list-orgs') }).data?.orgs ?? [];
+  const unique = (list: string[]) => [...new Set(list)].slice(0, 1000);
+  return {
+    models: unique(models.map((m) => m.model)), targets: unique(models.flatMap((m) => m.targets.map((t) => t.target))),
+    keys: unique(keys.filter((k) => !k.role).map((k) => k.name)), orgs: unique(orgs.map((o) => o.id)),
+  };
+}
+
+// perPage is the number of requests that are read at once. A phone shows fewer, because each takes more of its height.
+const perPage = () => (matchMedia('(max-width: 800px)').matches ? 25 : 50);
+
 // Recorded is the ledger, page by page.
 function Recorded() {
   const range = useRange('24h');
-  const list = usePages('/api/v1/requests', { query: { from: range.from, to: range.to, ...useFilters(), limit: 50 } });
+  const list = usePages('/api/v1/requests', { query: { from: range.from, to: range.to, ...useFilters(), limit: perPage() } });
   return (
     <Card title="Requests, newest first" calls={[list.call]} wide>
       <Show query={list} what="exchanges">
@@ -115,9 +135,7 @@ function Passing({ tail }: { tail: Tail }) {
 }
 
 function Rows({ rows, live = false }: { rows: Request[]; live?: boolean }) {
-  const can = useCan();
   const { query } = useLocation();
-  const name = useKeyNames(can('list-keys'));
   if (rows.length === 0) {
     const filtered = filterNames.some((n) => query.get(n));
     return (
@@ -131,7 +149,7 @@ function Rows({ rows, live = false }: { rows: Request[]; live?: boolean }) {
       { head: 'Time', main: true, cell: (r) => <Link to={'/console/exchanges/' + r.id}><Time at={r.began} /></Link> },
       { head: 'Outcome', cell: (r) => <span className="together"><Badge>{r.outcome}</Badge> <span className="hint">{r.status}</span></span> },
       { head: 'Model', cell: (r) => <>{r.model}{r.target && <div className="hint">{r.target}</div>}{r.error?.refused && <div className="hint">{r.error.refused}: {r.error.code}</div>}</> },
-      { head: 'Key', cell: (r) => <KeyOf request={r} name={name} /> },
+      { head: 'Key', cell: (r) => <KeyOf request={r} /> },
       { head: 'Fidelity', cell: (r) => { const fidelity = fidelityOf(r); return fidelity ? <Badge>{fidelity}</Badge> : '–'; } },
       { head: 'Took', number: true, cell: (r) => <>{seconds(r.took_seconds)}{r.first_token_seconds !== undefined && <div className="hint">token {seconds(r.first_token_seconds)}</div>}</> },
       { head: 'Tokens', number: true, cell: (r) => (r.estimated ? '≈ ' : '') + compact(tokenSum(r.tokens)) },
@@ -155,10 +173,10 @@ function Told({ error }: { error: Schemas['RequestError'] }) {
   return <>{error.message ?? <span className="hint">the error of the upstream, whose text is not stored</span>}{error.code && <> <code>{error.code}</code></>}</>;
 }
 
-function KeyOf({ request: { key, person }, name }: { request: Request; name: (id: string) => string }) {
+function KeyOf({ request: { key, key_name: name, person } }: { request: Request }) {
   const can = useCan();
   if (!key) return '–';
-  const text = person?.name || name(key);
+  const text = person?.name || (name ?? key);
   return can('get-key') ? <Link to={'/console/keys/' + key}>{text}</Link> : text;
 }
 
@@ -172,8 +190,6 @@ function OpenByID() {
 }
 
 export function ExchangePage({ id }: { id: string }) {
-  const can = useCan();
-  const name = useKeyNames(can('list-keys'));
   const request = useGet('/api/v1/requests/{request}', { path: { request: decodeURIComponent(id) } });
   return (
     <>
@@ -193,7 +209,7 @@ export function ExchangePage({ id }: { id: string }) {
                 ['Model', r.model],
                 ['Served by', r.target],
                 ['Endpoint', r.endpoint + ', ' + r.dialect + (r.stream ? ', streaming' : '')],
-                ['Key', r.key && <KeyOf key="k" request={r} name={name} />],
+                ['Key', r.key && <KeyOf key="k" request={r} />],
                 ['Organisation', r.org && r.org + (r.team ? ' / ' + r.team : '')],
                 ['User agent', r.user_agent],
                 ['End user', r.user],
@@ -349,7 +365,7 @@ function exact(n: bigint): string {
 function Price({ request }: { request: Request }) {
   const rows = [
     ...request.attempts.map((a, i) => ({ name: i + 1 + '. ' + a.target, tokens: a.tokens, cost: a.cost, note: a.charged ? 'charged' : 'not charged' })),
-    { name: 'Client is charged', tokens: request.tokens, cost: request.cost, note: request.estimated ? 'estimated' : 'as reported' },
+    { name: 'Client is charged', tokens: request.tokens, cost: request.cost, note: request.estimated ? 'estimated' : request.attempts.length > 0 ? 'as reported' : '' },
   ];
   const extra = request.attempts.filter((a) => !a.charged).reduce((sum, a) => sum + nanos(a.cost), 0n);
   return (

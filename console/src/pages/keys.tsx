@@ -4,9 +4,10 @@ import { useChange, useGet, usePages } from '../api/hooks';
 import { Link, setParams, useParam } from '../router';
 import { useCan, useSession } from '../session';
 import { buckets, Chart, seriesOf } from '../ui/chart';
-import { count, dollars, money, nanos, toDollars } from '../ui/format';
+import { ago, count, dollars, money, nanos, toDollars } from '../ui/format';
 import { Badge, Button, Card, Confirm, Copy, Dialog, Empty, Facts, More, PageHead, Select, Show, Table, Text, Time, windowChoices, windowText } from '../ui/parts';
 import { useRange } from '../ui/range';
+import { ModelsField, splitNames } from '../ui/models';
 import { BudgetForm, EditForm, LimitFields, limitChange, limitTexts, Used } from './limits';
 import { Refused } from './refused';
 
@@ -27,7 +28,8 @@ export function KeysPage() {
   const [text, setText] = useState('');
   const [creating, setCreating] = useParam('new');
   const orgs = useOrgs();
-  const list = usePages('/api/v1/keys', { query: { org: org || undefined, limit: 200 } });
+  const spent = can('get-usage') ? '30d' as const : undefined;
+  const list = usePages('/api/v1/keys', { query: { org: org || undefined, limit: 200, spent } });
   const all = list.pages.flatMap((p) => p.keys);
   const wanted = text.trim().toLowerCase();
   const rows = all.filter((k) => (state === 'all' || k.state === state) && (k.name.toLowerCase().includes(wanted) || k.id.toLowerCase().includes(wanted)));
@@ -48,12 +50,15 @@ export function KeysPage() {
           ) : (
             <>
               <Table label="Keys" id={(k) => k.id} rows={rows} columns={[
-                { head: 'Name', main: true, cell: (k) => <><Link to={'/console/keys/' + k.id}>{k.name}</Link><div className="hint">{k.id}</div></> },
+                { head: 'Name', main: true, cell: (k) => <><Link to={'/console/keys/' + k.id}>{k.name}</Link><div className="hint id">{k.id}</div></> },
                 { head: 'State', cell: (k) => <Badge>{k.state}</Badge> },
                 { head: 'For', cell: (k) => (isPerson(k) ? 'person: ' + [k.org, k.team].filter(Boolean).join(' / ') : k.role ? 'operator: ' + k.role : [k.org, k.team].filter(Boolean).join(' / ')) },
                 { head: 'Models', cell: (k) => (k.role ? '–' : names(k.models, 'none')) },
                 { head: 'Budget', cell: (k) => budgetText(k) },
-                { head: 'Created', cell: (k) => <Time at={k.created} /> },
+                ...(spent ? [
+                  { head: 'Spent in 30 days', number: true, cell: (k: Key) => (k.role ? '–' : <span title={'$' + k.spent}>{dollars(k.spent)}</span>) },
+                  { head: 'Last used', cell: (k: Key) => (k.role ? '–' : <LastUse at={k.last_used} />) },
+                ] : []),
                 { head: 'Expires', cell: (k) => (k.expires ? <Time at={k.expires} /> : 'never') },
               ]} />
               <More query={list} />
@@ -66,15 +71,19 @@ export function KeysPage() {
   );
 }
 
+// LastUse says when a key was used last. The gateway knows the hour.
+function LastUse({ at }: { at: string | undefined }) {
+  if (!at) return 'never';
+  const age = (Date.now() - Date.parse(at)) / 1000;
+  return <time dateTime={at} title={'the hour that began at ' + at.slice(0, 16).replace('T', ' ') + ' UTC'}>{age < 3600 ? 'this hour' : ago(age) + ' ago'}</time>;
+}
+
 // isPerson reports whether a key is the account of a person, whom the rules of the configuration admit.
 const isPerson = (k: Key) => k.id.startsWith('person_');
 
 const names = (list: string[], empty: string) => (list.length === 0 ? empty : list.length > 3 ? list.slice(0, 3).join(', ') + ' and ' + count(list.length - 3) + ' more' : list.join(', '));
 
 const budgetText = (k: Key) => (nanos(k.limits.budget) === 0n ? 'none' : dollars(k.limits.budget) + ' in ' + windowText(k.limits.window_seconds));
-
-// splitNames reads names that are separated by commas or spaces.
-const splitNames = (text: string) => text.split(/[\s,]+/).filter(Boolean);
 
 function CreateKey({ close }: { close: () => void }) {
   const { who } = useSession();
@@ -105,7 +114,7 @@ function CreateKey({ close }: { close: () => void }) {
       {who.key.role === 'owner' && <Select label="For" value={kind} set={(v) => setKind(v as typeof kind)} choices={[{ value: '', label: 'a client, which sends requests to models' }, ...roles.map((r) => ({ value: r, label: 'an operator: ' + r }))]} />}
       {!unbound && !who.held && <Select label="Organisation" value={chosenOrg} set={(v) => { setOrg(v); setTeam(''); }} choices={[...(kind ? [{ value: '', label: 'not bound to one' }] : []), ...orgs.map((o) => o.id)]} />}
       {!kind && teams.length > 0 && <Select label="Team" value={team} set={setTeam} choices={[{ value: '', label: 'none' }, ...teams.map((t) => t.id)]} />}
-      {!kind && <Text label="Models" value={models} set={setModels} hint="Separated by commas; a name that ends in * is a prefix." />}
+      {!kind && <ModelsField value={models} set={setModels} hint="Separated by commas; a name that ends in * is a prefix." />}
       <Text label="Expires" type="datetime-local" value={expires} set={setExpires} hint={kind ? 'Empty: in 90 days.' : 'Empty: never.'} />
       {!kind && (
         <>
@@ -134,7 +143,7 @@ type Action = '' | 'edit' | 'budget' | 'rotate' | 'revoke';
 export function KeyPage({ id }: { id: string }) {
   const can = useCan();
   const { who } = useSession();
-  const key = useGet('/api/v1/keys/{key}', { path: { key: id } });
+  const key = useGet('/api/v1/keys/{key}', { path: { key: id }, query: { spent: can('get-usage') ? '30d' : undefined } });
   const use = useGet('/api/v1/keys/{key}/limits', { path: { key: id } }, { enabled: can('get-key-limits'), every: 10_000 });
   const [action, setAction] = useState<Action>('');
   const close = () => setAction('');
@@ -166,6 +175,7 @@ export function KeyPage({ id }: { id: string }) {
                     ['Criticality', k.criticality],
                     ['Created', <Time key="c" at={k.created} exact />],
                     ['Expires', k.expires ? <Time key="e" at={k.expires} exact /> : 'never'],
+                    ['Last used', can('get-usage') && !k.role && <LastUse key="l" at={k.last_used} />],
                     ['Revoked', k.revoked && <Time key="r" at={k.revoked} exact />],
                     ['Secrets', person ? 'none: signs in at the identity provider' : k.secrets.length > 1 ? <span key="x">two: the old one until <Time at={k.secrets.find((s) => s.until)?.until} /></span> : count(k.secrets.length)],
                   ]} />
@@ -224,7 +234,7 @@ function EditKey({ k, close }: { k: Key; close: () => void }) {
   return (
     <EditForm title={'Change ' + k.name} pending={change.isPending} error={change.error} close={close} save={save}>
       <Text label="Name" value={name} set={setName} required maxLength={100} />
-      {!k.role && <Text label="Models" value={models} set={setModels} hint="Separated by commas; a name that ends in * is a prefix. Empty: none." />}
+      {!k.role && <ModelsField value={models} set={setModels} hint="Separated by commas; a name that ends in * is a prefix. Empty: none." />}
       <Text label="Networks" value={networks} set={setNetworks} hint="Such as 10.0.0.0/8. Empty: all." />
       {!k.role && <LimitFields value={limits} set={setLimits} />}
     </EditForm>

@@ -1,9 +1,11 @@
 import { useState, type FormEvent, type ReactNode } from 'react';
 import type { Schemas } from '../api/client';
+import { useGet } from '../api/hooks';
+import { Link } from '../router';
 import { useCan } from '../session';
 import { count, dollars, nanos, toDollars } from '../ui/format';
-import { Button, Dialog, Facts, Failure, Meter, Select, Text, windowChoices, windowText } from '../ui/parts';
-import { BurnDown, type Owner } from './burn-down';
+import { Button, Dialog, Facts, Failure, Meter, Select, Text, Time, windowChoices, windowText } from '../ui/parts';
+import { BurnDown, type Owner, type Refusals } from './burn-down';
 
 type Use = Schemas['UseView'];
 type Limits = Schemas['Limits'];
@@ -15,14 +17,17 @@ export function Used({ use, of }: { use: Use; of: Owner }) {
   const can = useCan();
   const l = use.limits;
   const line = (name: string, used: number, limit: number) => [name, limit === 0 ? 'no limit' : <><span>{count(used)} of {count(limit)}</span><Meter used={used} limit={limit} label={name} /></>] as [string, ReactNode];
-  const budgets = use.budgets?.length ? use.budgets : [{ budget: l.budget, window_seconds: l.window_seconds, spent: use.spent }];
+  const budgets = budgetsOf(use);
+  const refused = useRefused(of, budgets.length > 0 && can('list-refusals'));
+  const least = budgets.toSorted((a, b) => Number(leftOf(a) - leftOf(b)))[0];
   return (
     <Facts rows={[
-      ...budgets.map((b, i): [string, ReactNode] => ['Budget' + (i > 0 ? ' ' + (i + 1) : ''), nanos(b.budget) === 0n ? 'none' : (
+      ...budgets.map((b, i): [string, ReactNode] => ['Budget' + (i > 0 ? ' ' + (i + 1) : ''), nanos(b.budget) === 0n ? (refused ? <>none<RefusedNow refused={refused} of={of} /></> : 'none') : (
         <>
           <span>{dollars(b.spent)} of {dollars(b.budget)} in {windowText(b.window_seconds)}</span>
           <Meter used={toDollars(nanos(b.spent))} limit={toDollars(nanos(b.budget))} label="Budget" />
-          {can('get-usage') && <BurnDown budget={b} of={of} />}
+          {b === least && refused && <RefusedNow refused={refused} of={of} />}
+          {can('get-usage') && <BurnDown budget={b} of={of} refused={b === least ? refused : undefined} />}
         </>
       )]),
       line('Requests per minute', use.requests, l.requests_per_minute),
@@ -30,6 +35,30 @@ export function Used({ use, of }: { use: Use; of: Owner }) {
       line('Open requests', use.concurrency, l.concurrency),
     ]} />
   );
+}
+
+type Spent = Budget & { spent: string };
+
+// budgetsOf returns all budgets with what is spent of them.
+export const budgetsOf = (use: Use): Spent[] => (use.budgets?.length ? use.budgets : [{ budget: use.limits.budget, window_seconds: use.limits.window_seconds, spent: use.spent }]);
+
+const leftOf = (b: Spent) => nanos(b.budget) - nanos(b.spent);
+
+const lately = 15; // minutes
+
+// useRefused counts the requests of an account that a budget has refused lately: its own, or that of its team or
+// organisation.
+function useRefused(of: Owner, enabled: boolean): Refusals | undefined {
+  const minute = Math.floor(Date.now() / 60_000) * 60_000;
+  const from = new Date(minute - lately * 60_000).toISOString().slice(0, 19) + 'Z';
+  const list = useGet('/api/v1/refusals', { query: { ...of, from } }, { enabled, every: 15_000 }).data?.refusals.filter((r) => r.reason === 'budget') ?? [];
+  if (list.length === 0) return undefined;
+  return { count: list.reduce((n, r) => n + r.count, 0), last: list.map((r) => r.last).toSorted().at(-1)! };
+}
+
+function RefusedNow({ refused, of }: { refused: Refusals; of: Owner }) {
+  const told = '/console/exchanges?' + new URLSearchParams({ range: '1h', outcome: 'refused', ...of });
+  return <div className="hint">A budget refused {refused.count === 1 ? 'one request' : count(refused.count) + ' requests'} in the last {lately} minutes, the last at <Time at={refused.last} />. <Link to={told}>What the client was told</Link></div>;
 }
 
 type FormProps = { title: string; pending: boolean; error: unknown; close: () => void };

@@ -27,11 +27,25 @@ export function OverviewPage() {
       {can('get-usage') ? <Usage range={range} /> : <Empty title="Your role sees no usage"><p>Keys, teams and budgets are in the navigation.</p></Empty>}
       {can('list-targets') && (
         <Card title="Targets" calls={[targets.call]} wide>
-          <Show query={targets} what="targets">{(d) => <TargetTable targets={d.targets} />}</Show>
+          <Show query={targets} what="targets">{(d) => <FewTargets targets={d.targets} />}</Show>
         </Card>
       )}
       {can('list-refusals') && <Refused range={range} title="Refused requests" />}
       {can('list-requests') && <Failures range={range} />}
+    </>
+  );
+}
+
+const fewest = 10; // targets of which all are shown
+
+// FewTargets lists the targets that need attention, and those with requests. The page of models has all.
+function FewTargets({ targets }: { targets: Schemas['Target'][] }) {
+  const calm = (t: Schemas['Target']) => (t.state === 'ready' ? 1 : 0);
+  const first = targets.toSorted((a, b) => calm(a) - calm(b) || b.succeeded + b.failed - (a.succeeded + a.failed)).slice(0, fewest);
+  return (
+    <>
+      <TargetTable targets={targets.length > fewest ? first : targets} />
+      {targets.length > fewest && <p className="more"><Link to="/console/models">All {count(targets.length)} targets</Link></p>}
     </>
   );
 }
@@ -74,7 +88,7 @@ function Usage({ range }: { range: Range }) {
           <Tiles label="Sums" tiles={tilesOf(d.total)} />
           <div className="source-line usage-source"><Source calls={[usage.call]} /></div>
           <div className="filters"><Select label="Charts by" value={what} set={(v) => setParams({ by: v === 'model' ? '' : v })} choices={['model', 'target']} /></div>
-          <div className="grid three">
+          <div className="charts">
             <Card title={'First token ' + per} calls={[usage.call]}><FirstToken rows={d.times ?? []} times={times} /></Card>
             <Card title={'Errors ' + per} calls={[usage.call]}>
               {charts.errors.some((s) => s.values.some((v) => v > 0)) ? <Chart label={'Errors by ' + what} times={times} series={charts.errors} format={compact} /> : <Empty title="No request failed in this time" />}

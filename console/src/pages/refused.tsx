@@ -1,5 +1,5 @@
 import type { Schemas } from '../api/client';
-import { useGet, useKeyNames } from '../api/hooks';
+import { useGet } from '../api/hooks';
 import { Link } from '../router';
 import { useCan } from '../session';
 import { count } from '../ui/format';
@@ -24,16 +24,15 @@ const rangeQuery = (r: Range) => 'range=custom&from=' + local(r.from) + '&to=' +
 // Refused counts refused requests by reason: of a key, or of all.
 export function Refused({ range, of, title }: { range: Range; of?: string; title: string }) {
   const can = useCan();
-  const name = useKeyNames(!of && can('list-keys'));
   const list = useGet('/api/v1/refusals', { query: { from: range.from, to: range.to, key: of } }, { every: 15_000 });
   const exchanges = (r: Refusal) => '/console/exchanges?outcome=refused&' + rangeQuery(range) + (r.key ? '&key=' + r.key : '');
-  const keys = (r: Refusal) => (!r.key ? 'further keys' : can('get-key') ? <Link to={'/console/keys/' + r.key}>{name(r.key)}</Link> : name(r.key));
+  const keys = (r: Refusal) => (!r.key ? 'further keys' : can('get-key') ? <Link to={'/console/keys/' + r.key}>{r.key_name ?? r.key}</Link> : r.key_name ?? r.key);
   return (
     <Card title={title} calls={[list.call]} wide>
       <Show query={list} what="refused requests">
         {({ refusals }) => refusals.length === 0 ? <Empty title="No request was refused in this time" /> : (
           <>
-            <Table label={title} id={(r) => (r.key ?? '') + r.reason + (r.org ?? '') + (r.team ?? '')} rows={of ? refusals : refusals.slice(0, shown)} columns={[
+            <Table label={title} id={(r) => JSON.stringify([r.key, r.reason, r.org, r.team])} rows={of ? refusals : refusals.slice(0, shown)} columns={[
               { head: 'Reason', main: true, cell: (r) => <><Link to={exchanges(r)}>{r.reason}</Link><div className="hint">{reasons[r.reason]}</div></> },
               ...(of ? [] : [{ head: 'Key', cell: keys }]),
               { head: 'Requests', number: true, cell: (r: Refusal) => count(r.count) },

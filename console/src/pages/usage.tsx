@@ -1,8 +1,7 @@
 import { useMemo, useState } from 'react';
 import type { Schemas } from '../api/client';
-import { useGet, useKeyNames } from '../api/hooks';
+import { useGet } from '../api/hooks';
 import { setParams, useLocation } from '../router';
-import { useCan } from '../session';
 import { buckets, Chart, seriesOf } from '../ui/chart';
 import { amountOf, compact, count, dollars, money, nanos, toDollars, tokenSum, unitsIn } from '../ui/format';
 import { Button, Card, Empty, PageHead, Select, Show, Table } from '../ui/parts';
@@ -33,10 +32,8 @@ const tagKey = /^[a-z0-9_.-]{1,32}$/;
 const asDimension = (text: string | null): Dimension | undefined => dimensions.find((d) => d === text);
 
 export function UsagePage() {
-  const can = useCan();
   const { query } = useLocation();
   const range = useRange('7d');
-  const keyName = useKeyNames(can('list-keys'));
   const first = asDimension(query.get('by')) ?? 'model';
   const then = asDimension(query.get('then'));
   const second = then === first || (isLabel(first) && isLabel(then)) ? undefined : then;
@@ -51,13 +48,12 @@ export function UsagePage() {
   // The API returns at most 10,000 sums, so a chart of more is not asked for.
   const crowded = (sums.data?.sums.length ?? 0) * times.length > 10_000;
   const over = useGet('/api/v1/usage', { query: { ...filter, group: [range.group, ...groups] } }, { enabled: ready && sums.data !== undefined && !crowded });
-  const cell = (s: Sum, d: Dimension) => (d === 'key' ? keyName(s.key) : s[d]) || '(none)';
+  const cell = (s: Sum, d: Dimension) => (d === 'key' ? s.key_name ?? s.key : s[d]) || '(none)';
   const rows = over.data?.sums;
   const names = by.join();
   const series = useMemo(
     () => rows && seriesOf(rows.filter((s) => s.requests > 0 || metric === 'refused' && s.refused > 0), times, (s) => names.split(',').map((d) => cell(s, d as Dimension)).join(' / '), metrics[metric].value),
-    // The names of keys come later than the sums.
-    [rows, times, names, metric, keyName(rows?.[0]?.key)], // eslint-disable-line
+    [rows, times, names, metric],
   );
   const [all, setAll] = useState(false);
   const table = (sums.data?.sums ?? []).toSorted((a, b) => metrics[metric].value(b) - metrics[metric].value(a));
@@ -85,7 +81,7 @@ export function UsagePage() {
           <Card title="Sums" calls={[sums.call]} wide actions={table.length > 0 && <Button onClick={() => download(table, by, range.from, range.to)}>Download CSV</Button>}>
             <Show query={sums} what="sums">
               {() => table.length === 0 ? <Empty title="Nothing to sum up"><p>Choose a longer time, or send requests with a client’s key.</p></Empty> : (
-                <Table label="Sums" id={(s, i) => by.map((d) => s[d]).join() + i} rows={all ? table : table.slice(0, most)} columns={[
+                <Table label="Sums" id={(_, i) => String(i)} rows={all ? table : table.slice(0, most)} columns={[
                   ...by.map((d, i) => ({ head: titles[d].replace(/^./, (c) => c.toUpperCase()), main: i === 0, cell: (s: Sum) => cell(s, d) })),
                   { head: 'Requests', number: true, cell: (s) => count(s.requests) },
                   { head: 'Errors', number: true, cell: (s) => count(s.errors) },
@@ -110,8 +106,9 @@ export function UsagePage() {
 // download writes the sums as CSV.
 function download(rows: Sum[], by: Dimension[], from: string, to: string) {
   const units = unitsIn(rows.map((s) => s.tokens)).map((u) => u.unit);
-  const head = [...by, 'requests', 'errors', 'refused', 'input', 'cache_read', 'cache_write', 'output', 'reasoning', 'cost', 'unpriced', 'estimated', ...units];
-  const lines = rows.map((s) => [...by.map((d) => s[d] ?? ''), s.requests, s.errors, s.refused, s.tokens.input, s.tokens.cache_read, s.tokens.cache_write, s.tokens.output, s.tokens.reasoning, s.cost, s.unpriced, s.estimated, ...units.map((u) => amountOf(s.tokens, u))]);
+  const named = by.flatMap((d) => (d === 'key' ? ['key', 'key_name'] as const : [d]));
+  const head = [...named, 'requests', 'errors', 'refused', 'input', 'cache_read', 'cache_write', 'output', 'reasoning', 'cost', 'unpriced', 'estimated', ...units];
+  const lines = rows.map((s) => [...named.map((d) => s[d] ?? ''), s.requests, s.errors, s.refused, s.tokens.input, s.tokens.cache_read, s.tokens.cache_write, s.tokens.output, s.tokens.reasoning, s.cost, s.unpriced, s.estimated, ...units.map((u) => amountOf(s.tokens, u))]);
   const url = URL.createObjectURL(new Blob([[head, ...lines].map((l) => l.map(csvCell).join(',')).join('\r\n') + '\r\n'], { type: 'text/csv' }));
   const link = document.createElement('a');
   link.href = url;

@@ -6,6 +6,7 @@ import { Link } from '../router';
 import { ago, count, dollars, nanos, toDollars } from '../ui/format';
 import { Source, Time } from '../ui/parts';
 import { isWorking, recentOf } from '../ui/targets';
+import { budgetsOf } from './limits';
 
 type Target = Schemas['Target'];
 type Node = Schemas['NodeView'];
@@ -50,9 +51,8 @@ function useBudgets(): ReactNode[] {
 }
 
 function ofBudget(use: Use): ReactNode[] {
-  const budgets = use.budgets?.length ? use.budgets : [{ budget: use.limits.budget, window_seconds: use.limits.window_seconds, spent: use.spent }];
   const name = use.account.replace(/^org:/, 'organisation ').replace(/^team:/, 'team ');
-  return budgets.flatMap((b) => {
+  return budgetsOf(use).flatMap((b) => {
     const part = toDollars(nanos(b.spent)) / toDollars(nanos(b.budget));
     if (!(part >= nearly)) return [];
     return [<>The budget of <strong>{name}</strong> is {part >= 1 ? 'used up: its requests are refused' : 'nearly used up'}: {dollars(b.spent)} of {dollars(b.budget)}. <Link to="/console/teams">See the forecast</Link>, and raise it if needed.</>];

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
+import { byHourOrDay, sameDecimals, tickEvery } from './axis';
 import { useTheme } from './theme';
 
 export type Series = { name: string; values: number[] };
@@ -36,13 +37,14 @@ export function Chart({ label, times, series, format, height = 180 }: { label: s
   }, [times, series, format, height, theme]);
   const value = (s: Series) => format(at === null ? total(s) : s.values[at]!);
   const days = stepOf(times) >= 86400;
+  const some = series.some((s) => total(s) > 0); // a name without a value is left out
   const when = at === null ? 'Total' : new Date(times[at]! * 1000).toLocaleString(undefined, { day: 'numeric', month: 'short', ...(days ? { timeZone: 'UTC' } : { hour: '2-digit', minute: '2-digit' }) });
   return (
     <figure className="chart">
       <div ref={box} role="img" aria-label={label + '. ' + series.map((s) => s.name + ': ' + format(total(s))).join(', ')} />
       <figcaption>
         <span className="when">{when}</span>
-        <ul>{series.map((s, i) => <li key={s.name}><span className={'swatch c' + i} /><span className="name">{s.name}</span> <strong>{value(s)}</strong></li>)}</ul>
+        <ul>{series.map((s, i) => (total(s) > 0 || !some) && <li key={s.name}><span className={'swatch c' + i} /><span className="name">{s.name}</span> <strong>{value(s)}</strong></li>)}</ul>
       </figcaption>
     </figure>
   );
@@ -80,9 +82,9 @@ function lineOptions(element: HTMLElement, lines: Line[], times: number[], forma
   const length = times[times.length - 1]! - times[0]!;
   return {
     ...all,
-    axes: times[0]! % 3600 === 0 ? all.axes : [{ // no whole hours
+    axes: byHourOrDay(times) ? all.axes : [{
       ...x,
-      splits: (u) => times.filter((_, i) => i % Math.ceil(times.length / Math.max(2, u.width / 110)) === 0),
+      splits: (u) => tickEvery(times.length, plotWidth(u), length > 3 * 86400 ? 64 : 104).map((i) => times[i]!),
       values: (_, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleString(undefined, length > 3 * 86400 ? { day: 'numeric', month: 'short' } : { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })),
     }, y!],
     cursor: { show: false },
@@ -122,15 +124,18 @@ function options(element: HTMLElement, series: Series[], times: number[], format
       x: { time: true, range: () => [times[0]! - step / 2, times[times.length - 1]! + step / 2] },
       y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] },
     },
-    axes: [{ ...axis, size: 28, splits: (u) => ticksOf(times, step, Math.max(2, u.width / 90)), values: (_, ticks) => ticks.map((t) => tick(t, step)) }, { ...axis, size: 62, values: (_, ticks) => ticks.map(format) }],
+    axes: [{ ...axis, size: 28, splits: (u) => ticksOf(times, step, plotWidth(u)), values: (_, ticks) => ticks.map((t) => tick(t, step)) }, { ...axis, size: 62, values: (_, ticks) => sameDecimals(ticks.map(format)) }],
     series: [{}, ...series.map((_, i) => ({ fill: style('--c' + (series.length - 1 - i)), width: 0, paths: uPlot.paths.bars!({ size: [0.8, 60] }), points: { show: false } }))],
   };
 }
 
+// plotWidth is the width in which a chart draws its lines and bars.
+const plotWidth = (u: uPlot) => u.bbox.width / devicePixelRatio;
+
 // ticksOf returns the times that get a name: days, or hours that divide the viewer's day evenly.
-function ticksOf(times: number[], step: number, most: number): number[] {
-  if (step >= 86400) return times.filter((_, i) => i % Math.ceil(times.length / most) === 0);
-  const every = [1, 2, 3, 4, 6, 12, 24].find((n) => times.length / n <= most) ?? 24;
+function ticksOf(times: number[], step: number, width: number): number[] {
+  if (step >= 86400) return tickEvery(times.length, width, 64).map((i) => times[i]!);
+  const every = [1, 2, 3, 4, 6, 12, 24].find((n) => times.length / n <= width / 64) ?? 24;
   return times.filter((t) => new Date(t * 1000).getHours() % every === 0);
 }
 

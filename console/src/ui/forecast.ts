@@ -17,8 +17,8 @@ export type Forecast = {
   most: number; // of the projection
 };
 
-// forecast computes what the window held until now, and what it will hold if the spend of the last day
-// goes on, up to one window from now.
+// forecast computes what the window held until now, and what it will hold if the last day repeats itself, up to one
+// window from now. A window of a day then stays as it is.
 export function forecast(b: Budget, spend: Spend[], step: number, now: number): Forecast {
   const window = b.window_seconds;
   const limit = toDollars(nanos(b.budget)), spent = toDollars(nanos(b.spent));
@@ -27,7 +27,11 @@ export function forecast(b: Budget, spend: Spend[], step: number, now: number): 
   const before = (t: number) => spend.reduce((sum, s) => sum + s.cost * Math.min(1, Math.max(0, (t - s.start) / Math.min(step, Math.max(1, now - s.start)))), 0);
   const all = before(now);
   const recent = Math.min(day, length);
-  const rate = Math.max(0, all - before(now - recent)) / recent;
+  const start = before(now - recent);
+  const lately = Math.max(0, all - start);
+  const rate = lately / recent;
+  // repeated is what will be spent within a time from now.
+  const repeated = (t: number) => Math.floor(t / recent) * lately + Math.max(0, before(now - recent + (t % recent)) - start);
   const held = (t: number) => (window ? before(t) - before(t - window) : spent - (all - before(t)));
   const off = spent - held(now); // what the sums of hours and days do not tell exactly
   const times: number[] = [], past: (number | null)[] = [], projected: (number | null)[] = [];
@@ -44,7 +48,7 @@ export function forecast(b: Budget, spend: Spend[], step: number, now: number): 
   for (let i = 1; i <= 40; i++) {
     const t = now + (length * i) / 40;
     const left = window ? before(t - window) - before(now - window) : 0;
-    const value = Math.max(0, spent + rate * (t - now) - left);
+    const value = Math.max(0, spent + repeated(t - now) - left);
     if (usedUp === undefined && value >= limit && spent < limit) usedUp = t - (length / 40) * (value > last ? (value - limit) / (value - last) : 0);
     most = Math.max(most, value);
     last = value;

@@ -245,12 +245,18 @@ export function Table<T>({ label, columns, rows, id }: { label: string; columns:
       <tbody role="rowgroup">
         {rows.map((row, i) => (
           <tr role="row" key={id(row, i)}>
-            {columns.map((c) => <td key={c.head} role="cell" data-label={c.head} className={(c.number ? 'number' : '') + (c.main ? ' main' : '')}><div>{c.cell(row)}</div></td>)}
+            {columns.map((c) => <Cell key={c.head} column={c} value={c.cell(row)} />)}
           </tr>
         ))}
       </tbody>
     </table>
   );
+}
+
+// Cell is a cell of a table. On narrow screens one without a value is left out.
+function Cell<T>({ column: c, value }: { column: Column<T>; value: ReactNode }) {
+  const classes = [c.number && 'number', c.main && 'main', (value === '–' || value === '') && 'none'].filter(Boolean).join(' ');
+  return <td role="cell" data-label={c.head} className={classes}><div>{value}</div></td>;
 }
 
 // More loads the next page of a list.

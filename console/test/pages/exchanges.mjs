@@ -50,7 +50,7 @@ export function tests() {
     const ci = (await api('/keys?org=acme')).keys.find((k) => k.name === 'ci');
     const page = await open({ role: 'auditor', path: '/console/exchanges?range=1h' });
     const filters = [
-      ['Model', 'translated', 'model=translated'], ['Target', 'spare/careful', 'target=spare/careful'], ['Key id', ci.id, 'key=' + ci.id], ['Person', 'nobody', 'person=nobody'], ['Organisation', 'acme', 'org=acme'],
+      ['Model', 'translated', 'model=translated'], ['Target', 'spare/careful', 'target=spare/careful'], ['Key', ci.id, 'key=' + ci.id], ['Key', 'ci', 'key=ci'], ['Person', 'nobody', 'person=nobody'], ['Organisation', 'acme', 'org=acme'],
       ['Status', '502', 'status=502'], ['Cost at least, $', '0.005', 'min_cost=0.005'], ['Took at least, s', '0.02', 'min_took=0.02'], ['Tag', 'feature:import', 'tag=feature:import'], ['End user', 'nobody', 'user=nobody'],
       ['Fidelity', 'dropped', 'fidelity=dropped'], ['Outcome', 'failed', 'outcome=failed'],
     ];

@@ -2,11 +2,55 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { api, close, gateway, open } from '../kit.mjs';
-import { until } from '../rig.mjs';
+import { evil, until } from '../rig.mjs';
 
 export const screens = { keys: '/console/keys', key: async () => '/console/keys/' + (await api('/keys?org=acme')).keys.find((k) => k.name === 'ci').id };
 
 export function tests() {
+  test('the list has what each key has spent and when it was used last, for roles that see usage', async () => {
+    const { keys } = await api('/keys?limit=1000&spent=30d');
+    const ci = keys.find((k) => k.name === 'ci');
+    assert.ok(Number(ci.spent) > 0 && Date.now() - Date.parse(ci.last_used) < 7_200_000, JSON.stringify(ci));
+    const page = await open({ role: 'billing', path: '/console/keys' });
+    const row = (name) => page.getByRole('table', { name: 'Keys' }).getByRole('row').filter({ has: page.getByRole('link', { name, exact: true }) });
+    await row('ci').getByTitle('$' + ci.spent).waitFor();
+    await row('ci').getByText(/^(this hour|1 h ago)$/).waitFor();
+    await page.locator('.source').first().getByText('API call').click();
+    await page.getByText('spent=30d').waitFor();
+    await row('ci').getByRole('link').click();
+    await page.getByRole('definition').filter({ hasText: /^(this hour|1 h ago)$/ }).waitFor();
+    await close(page);
+    const manager = await open({ role: 'key-manager', path: '/console/keys' });
+    await manager.getByRole('link', { name: 'ci', exact: true }).waitFor();
+    assert.equal(await manager.getByText('Last used').count(), 0);
+    await close(manager);
+  });
+
+  test('models of a key are picked from the known ones, and an unknown one is warned of', async () => {
+    const page = await open({ role: 'owner', path: '/console/keys?new=1' });
+    const dialog = page.getByRole('dialog');
+    const field = dialog.getByLabel('Models', { exact: true });
+    await dialog.getByRole('list', { name: 'Known models' }).getByRole('button', { name: '+ fast' }).click();
+    assert.equal(await field.inputValue(), 'fast');
+    await field.fill('fast, car');
+    await dialog.getByRole('button', { name: '+ careful' }).click();
+    assert.equal(await field.inputValue(), 'fast, careful');
+    assert.equal(await dialog.getByText('No model has the name').count(), 0);
+    await field.fill('fast, smrat, ' + evil);
+    await dialog.getByText('No model has the name smrat; did you mean smart?').waitFor();
+    assert.equal(await dialog.getByText(/No model has the name/).count(), 1);
+    for (const known of ['*', 'f*', 'careful']) {
+      await field.fill(known);
+      await dialog.getByText('No model has the name').waitFor({ state: 'detached' });
+    }
+    await field.fill('nothing-like-it');
+    await dialog.getByText('No model has the name nothing-like-it.').waitFor();
+    await dialog.getByLabel('Name').fill('early'); // a warning does not keep anybody from it
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    await dialog.getByText('Copy the key now').waitFor();
+    await close(page);
+  });
+
   test('a key is created, shown once, changed, rotated and revoked', async () => {
     const page = await open({ role: 'owner', path: '/console/keys' });
     await page.getByRole('button', { name: 'Create a key' }).click();

@@ -19,8 +19,9 @@ export function tests() {
     await sums.getByText('API call').click();
     const call = (await sums.locator('.source code').innerText()).replace(/^GET \/api\/v1/, '');
     const want = (await api(call)).sums;
-    assert.equal(lines[0], 'model,key,requests,errors,refused,input,cache_read,cache_write,output,reasoning,cost,unpriced,estimated');
-    const line = (s) => [s.model, s.key, s.requests, s.errors, s.refused, s.tokens.input, s.tokens.cache_read, s.tokens.cache_write, s.tokens.output, s.tokens.reasoning, s.cost, s.unpriced, s.estimated].join(',');
+    assert.equal(lines[0], 'model,key,key_name,requests,errors,refused,input,cache_read,cache_write,output,reasoning,cost,unpriced,estimated');
+    const quoted = (name) => (/[",]/.test(name) ? '"' + name.replaceAll('"', '""') + '"' : name);
+    const line = (s) => [s.model, s.key, quoted(s.key_name), s.requests, s.errors, s.refused, s.tokens.input, s.tokens.cache_read, s.tokens.cache_write, s.tokens.output, s.tokens.reasoning, s.cost, s.unpriced, s.estimated].join(',');
     assert.deepEqual(lines.slice(1).sort(), want.map(line).sort());
     await close(page);
   });

@@ -46,13 +46,15 @@ func exported[I any, P interface {
 }
 
 func (s *server) exportRequests(w http.ResponseWriter, r *http.Request, c *call, in *listRequestsIn) error {
-	if err := in.normalize(c, s.Now()); err != nil {
+	ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
+	defer cancel()
+	if err := s.normalize(ctx, c, &in.filter); err != nil {
 		return err
 	}
 	if in.After != "" {
 		return invalid("query.after", "a file has no pages; leave it out")
 	}
-	return wrapLedger(export.Requests(w, r, in.Format, s.Ledger, in.rowQuery(nil)))
+	return wrapLedger(export.Requests(w, r, in.Format, s.Ledger, in.rowQuery(nil), s.keyNames))
 }
 
 func (s *server) exportUsage(w http.ResponseWriter, r *http.Request, c *call, in *usageIn) error {
@@ -62,7 +64,7 @@ func (s *server) exportUsage(w http.ResponseWriter, r *http.Request, c *call, in
 	if err != nil {
 		return err
 	}
-	return wrapLedger(export.Sums(w, r, in.Format, sums))
+	return wrapLedger(export.Sums(w, r, in.Format, sums, s.keyNames))
 }
 
 // wrapLedger returns the problem of an error of the ledger.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/api/keynames"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 )
@@ -14,8 +15,10 @@ const keyStoreName = "the store of keys"
 
 type listKeysIn struct {
 	page
+	spentIn
 	Org  string `query:"org" maxLength:"128" doc:"Only of this organisation."`
 	Team string `query:"team" maxLength:"128" doc:"Only of this team; needs org."`
+	Name string `query:"name" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]*$" doc:"Only with this name."`
 }
 
 type keyList struct {
@@ -31,11 +34,7 @@ func (s *server) listKeys(ctx context.Context, c *call, in *listKeysIn) (*keyLis
 	if in.Team != "" && org == "" {
 		return nil, invalid("query.team", "a team needs its organisation; send org")
 	}
-	filter := store.KeyFilter{Org: org, Team: in.Team, Who: store.Everybody}
-	if !c.canSeeOperators() {
-		filter.Who = store.Clients
-	}
-	records, err := s.Keys.Keys(ctx, filter, in.After, in.Limit)
+	records, err := s.Keys.Keys(ctx, store.KeyFilter{Org: org, Team: in.Team, Name: in.Name, Who: c.visible()}, in.After, in.Limit)
 	if err != nil {
 		return nil, unavailable(keyStoreName, err)
 	}
@@ -48,7 +47,15 @@ func (s *server) listKeys(ctx context.Context, c *call, in *listKeysIn) (*keyLis
 	if len(records) == in.Limit {
 		out.Next = records[len(records)-1].ID
 	}
-	return new(out), nil
+	return &out, s.addUse(ctx, c, in.spentIn, out.Keys)
+}
+
+// visible returns whose keys the operator sees in lists.
+func (c *call) visible() store.Who {
+	if c.canSeeOperators() {
+		return store.Everybody
+	}
+	return store.Clients
 }
 
 // orgFilter returns the organisation that a list is limited to: the requested one, or the one that
@@ -92,12 +99,18 @@ func (s *server) keyToChange(ctx context.Context, c *call, id string) (access.Re
 	return r, nil
 }
 
-func (s *server) getKey(ctx context.Context, c *call, in *keyPath) (*keyView, error) {
+type getKeyIn struct {
+	keyPath
+	spentIn
+}
+
+func (s *server) getKey(ctx context.Context, c *call, in *getKeyIn) (*keyView, error) {
 	r, err := s.key(ctx, c, in.Key)
 	if err != nil {
 		return nil, err
 	}
-	return new(viewKey(r, s.Now())), nil
+	views := []keyView{viewKey(r, s.Now())}
+	return &views[0], s.addUse(ctx, c, in.spentIn, views)
 }
 
 func (s *server) getKeyLimits(ctx context.Context, c *call, in *keyPath) (*useView, error) {
@@ -126,7 +139,7 @@ func (s *server) createKey(ctx context.Context, c *call, in *createKeyIn) (*keyM
 	if err != nil {
 		return nil, err
 	}
-	view, err := s.getKey(ctx, c, &keyPath{Key: id})
+	view, err := s.getKey(ctx, c, &getKeyIn{keyPath: keyPath{Key: id}})
 	if err != nil { // the key exists, and its text cannot be shown again
 		view = new(viewKey(r, s.Now()))
 	}
@@ -258,4 +271,59 @@ func (s *server) rotateKey(ctx context.Context, c *call, in *rotateKeyIn) (*keyM
 		return nil, err
 	}
 	return new(keyMade{Key: *view, Text: text.Reveal()}), nil
+}
+
+// findKey returns the id of the key that a filter of the ledger names by its id or name.
+func (s *server) findKey(ctx context.Context, c *call, org, idOrName string) (string, error) {
+	if idOrName == "" {
+		return "", nil
+	}
+	id, err := keynames.Find(ctx, s.Keys, store.KeyFilter{Org: org, Who: c.visible()}, idOrName)
+	if wrong := keynames.Error(""); errors.As(err, &wrong) {
+		return "", invalid("query.key", "%s", wrong.Error())
+	} else if err != nil {
+		return "", unavailable(keyStoreName, err)
+	}
+	return id, nil
+}
+
+// keyNames returns the names of keys by their ids. Names are an addition to what a caller reads: without the store of
+// keys there are none.
+func (s *server) keyNames(ctx context.Context, ids []string) map[string]string {
+	names, err := s.Keys.KeyNames(ctx, ids)
+	if err != nil {
+		s.Logger.WarnContext(ctx, "names of keys not available", "error", err)
+	}
+	return names
+}
+
+// spentIn asks for the use of keys.
+type spentIn struct {
+	Spent string `query:"spent" enum:"30d" doc:"With what each key has spent in this time, and the hour of its last request. Needs a role that may use get-usage."`
+}
+
+// spentTime is the only value of spent.
+const spentTime = 30 * 24 * time.Hour
+
+// addUse adds what keys have spent to their views, if it is asked for. One question has all of them.
+func (s *server) addUse(ctx context.Context, c *call, in spentIn, keys []keyView) error {
+	if in.Spent == "" {
+		return nil
+	}
+	if p := Permit(c.operator, "get-usage"); p != nil {
+		return p
+	}
+	ids := make([]string, len(keys))
+	for i := range keys {
+		ids[i] = keys[i].ID
+	}
+	uses, err := s.Keys.KeyUses(ctx, ids, s.Now().Add(-spentTime))
+	if err != nil {
+		return unavailable(ledgerName, err)
+	}
+	for i := range keys {
+		u := uses[keys[i].ID]
+		keys[i].Spent, keys[i].LastUsed = u.Spent.Decimal(), u.Last
+	}
+	return nil
 }

@@ -26,6 +26,8 @@ type keyView struct {
 	Criticality string       `json:"criticality,omitempty" doc:"The highest criticality of its requests."`
 	Limits      limits       `json:"limits" doc:"Its own limits. Those of its team and organisation apply as well."`
 	Secrets     []secretView `json:"secrets" doc:"The valid secrets: two during a rotation."`
+	Spent       string       `json:"spent,omitempty" doc:"Dollars that its requests cost in the time that the parameter spent names. Absent: it was not asked for."`
+	LastUsed    time.Time    `json:"last_used,omitzero" doc:"Hour of its last request that was not refused. Absent: there was none, or spent was not asked for."`
 }
 
 // secretView describes a secret without revealing it.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/api/keynames"
 	"github.com/isogloss-gateway/isogloss/internal/api/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/nodes"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
@@ -52,12 +53,15 @@ type Operators interface {
 
 // Keys stores keys.
 type Keys interface {
+	keynames.Keys
 	Key(ctx context.Context, id string) (access.Record, error)
 	Keys(ctx context.Context, f store.KeyFilter, after string, limit int) ([]access.Record, error)
 	CreateKey(ctx context.Context, r access.Record) error
 	UpdateKey(ctx context.Context, id string, edit func(*access.Record) error) (access.Record, error)
 	RevokeKey(ctx context.Context, id string, at time.Time) (access.Record, error)
 	RotateKey(ctx context.Context, id string, next access.Digest, oldUntil time.Time) (access.Record, error)
+	KeyUses(ctx context.Context, ids []string, since time.Time) (map[string]store.KeyUse, error)
+	KeyNames(ctx context.Context, ids []string) (map[string]string, error)
 }
 
 // Tenants stores organisations and teams. A team is named by its organisation and its id, an organisation

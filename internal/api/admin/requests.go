@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/amounts"
+	"github.com/isogloss-gateway/isogloss/internal/api/keynames"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
@@ -38,121 +39,12 @@ func (in *listRequestsIn) rowQuery(mark *store.RowMark) store.RowQuery {
 }
 
 type requestList struct {
-	Requests []requestView `json:"requests"`
-	Next     string        `json:"next,omitempty" doc:"The after of the next page. Absent: this is the last."`
-}
-
-// requestView is a row of the ledger.
-type requestView struct {
-	ID        string         `json:"id"`
-	Node      string         `json:"node"`
-	Key       string         `json:"key,omitempty"`
-	Team      string         `json:"team,omitempty"`
-	Org       string         `json:"org,omitempty"`
-	Began     time.Time      `json:"began"`
-	Took      float64        `json:"took_seconds"`
-	Endpoint  string         `json:"endpoint"`
-	Dialect   string         `json:"dialect"`
-	Model     string         `json:"model"`
-	Target    string         `json:"target,omitempty"`
-	Stream    bool           `json:"stream"`
-	Status    int            `json:"status"`
-	Outcome   string         `json:"outcome" enum:"answered,left,failed,refused,lost,cached,queued"`
-	Tokens    amounts.Tokens `json:"tokens" doc:"Tokens that the client is charged for."`
-	Estimated bool           `json:"estimated,omitzero" doc:"The provider did not report usage; the gateway estimated it."`
-	Cost      string         `json:"cost,omitempty" doc:"Dollars. Absent: not known."`
-	User      string         `json:"user,omitempty" doc:"End user that the client named."`
-	Tags      []tagView      `json:"tags,omitempty" doc:"Tags that the client sent."`
-	Person    *personView    `json:"person,omitempty" doc:"Whose account the key is. Absent: it is nobody's."`
-	UserAgent string         `json:"user_agent,omitempty"`
-	Trace     string         `json:"trace,omitempty" doc:"Id of the trace, if it was recorded."`
-	Fidelity  string         `json:"fidelity,omitempty" doc:"First word of the Isogloss-Fidelity header: exact, approximated, dropped or refused."`
-	Losses    []requestLoss  `json:"losses,omitempty" doc:"What was not translated exactly."`
-	MoreLoss  int            `json:"losses_left_out,omitzero" doc:"Number of further losses."`
-	Queue     float64        `json:"queue_seconds,omitzero" doc:"From began until the first attempt was sent."`
-	FirstByte float64        `json:"first_byte_seconds,omitzero" doc:"From began until the headers of the response arrived."`
-	Token     float64        `json:"first_token_seconds,omitzero" doc:"From began until the first content of a stream was sent."`
-	Attempts  []attemptView  `json:"attempts"`
-	Error     *requestError  `json:"error,omitempty" doc:"The error that the client got. Absent: none, or it is not known."`
-}
-
-type requestError struct {
-	Code    string `json:"code,omitempty"`
-	Message string `json:"message,omitempty" doc:"Its text. Absent: it may quote the request or the response, and is not stored."`
-	Reason  string `json:"refused,omitempty" enum:"limit,budget,access,key,overload,fidelity,target" doc:"Why the gateway refused the request. Absent: it did not."`
-	Remedy  string `json:"remedy,omitempty" doc:"What would have let a refused request pass."`
-}
-
-type personView struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-}
-
-type requestLoss struct {
-	Code string `json:"code"`
-	Path string `json:"path" doc:"Field of the request or response."`
-}
-
-type tagView struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
-}
-
-type attemptView struct {
-	Target  string         `json:"target"`
-	Began   time.Time      `json:"began"`
-	Took    float64        `json:"took_seconds"`
-	Status  int            `json:"status,omitzero" doc:"Status of the upstream response. Absent: there was none."`
-	Fault   string         `json:"fault,omitempty"`
-	Tokens  amounts.Tokens `json:"tokens"`
-	Cost    string         `json:"cost,omitempty" doc:"Cost for the operator, in dollars. Absent: not known."`
-	Charged bool           `json:"charged" doc:"Its usage is charged to the client."`
-
-	Connect   float64             `json:"connect_seconds,omitzero" doc:"Time of a new connection. Absent: an open one was used."`
-	FirstByte float64             `json:"first_byte_seconds,omitzero" doc:"From its began until the headers of the response arrived."`
-	Token     float64             `json:"first_token_seconds,omitzero" doc:"From its began until the first content of a stream was sent."`
-	Prices    *amounts.PricesView `json:"prices,omitempty" doc:"With which cost was computed. Absent: not known, or free."`
-}
-
-func viewAttempt(a *usage.Attempt) attemptView {
-	return attemptView{Target: a.Target, Began: a.Began, Took: a.Took.Seconds(), Status: a.Status, Fault: a.Fault, Tokens: amounts.TokensOf(a.Usage), Cost: price(a.Cost), Charged: a.Charged,
-		Connect: a.Connect.Seconds(), FirstByte: a.FirstByte.Seconds(), Token: a.FirstToken.Seconds(), Prices: amounts.PricesOf(&a.Rates)}
-}
-
-func viewRequest(r usage.Row) requestView {
-	v := requestView{
-		ID: r.ID, Node: r.Node, Key: r.Key, Team: r.Team, Org: r.Org, Began: r.Began, Took: r.Took.Seconds(),
-		Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Target: r.Target, Stream: r.Stream, Status: r.Status,
-		Outcome: string(r.Outcome), Tokens: amounts.TokensOf(r.Usage), Estimated: r.Estimated, Cost: price(r.Cost), User: r.User, UserAgent: r.Agent, Trace: r.Trace,
-		Fidelity: r.Fidelity, MoreLoss: r.MoreLosses, Queue: r.Queue.Seconds(), FirstByte: r.FirstByte.Seconds(), Token: r.FirstToken.Seconds(),
-	}
-	if r.Person != "" {
-		v.Person = &personView{r.Key, r.Person}
-	}
-	if t := r.Told; t != (usage.Told{}) {
-		v.Error = &requestError{t.Code, t.Message, string(t.Reason), t.Remedy}
-	}
-	for _, l := range r.Losses {
-		v.Losses = append(v.Losses, requestLoss(l))
-	}
-	for _, t := range r.Tags {
-		v.Tags = append(v.Tags, tagView(t))
-	}
-	for i := range r.Attempts {
-		v.Attempts = append(v.Attempts, viewAttempt(&r.Attempts[i]))
-	}
-	return v
-}
-
-func price(m *usage.Money) string {
-	if m == nil {
-		return ""
-	}
-	return m.Decimal()
+	Requests []amounts.RequestView `json:"requests"`
+	Next     string                `json:"next,omitempty" doc:"The after of the next page. Absent: this is the last."`
 }
 
 func (s *server) listRequests(ctx context.Context, c *call, in *listRequestsIn) (*requestList, error) {
-	if err := in.normalize(c, s.Now()); err != nil {
+	if err := s.normalize(ctx, c, &in.filter); err != nil {
 		return nil, err
 	}
 	mark, err := parseCursor(in.After)
@@ -165,12 +57,18 @@ func (s *server) listRequests(ctx context.Context, c *call, in *listRequestsIn) 
 	}
 	out := requestList{}
 	for _, r := range rows {
-		out.Requests = append(out.Requests, viewRequest(r))
+		out.Requests = append(out.Requests, amounts.RequestOf(r))
 	}
+	s.nameRequests(ctx, out.Requests)
 	if len(rows) == in.Limit {
 		out.Next = formatCursor(rows[len(rows)-1])
 	}
 	return new(out), nil
+}
+
+// nameRequests sets the names of their keys.
+func (s *server) nameRequests(ctx context.Context, list []amounts.RequestView) {
+	keynames.Set(ctx, s.keyNames, list, func(v *amounts.RequestView) (string, *string) { return v.Key, &v.KeyName })
 }
 
 // A mark is where a page ended: the time and the id of its last row.
@@ -193,7 +91,7 @@ type requestPath struct {
 	Request string `path:"request" maxLength:"36" pattern:"^[0-9a-fA-F-]{36}$" doc:"The request id from the response header."`
 }
 
-func (s *server) getRequest(ctx context.Context, c *call, in *requestPath) (*requestView, error) {
+func (s *server) getRequest(ctx context.Context, c *call, in *requestPath) (*amounts.RequestView, error) {
 	rows, err := s.Ledger.Rows(ctx, store.RowQuery{ID: in.Request, Limit: 1})
 	switch {
 	case err != nil:
@@ -201,5 +99,7 @@ func (s *server) getRequest(ctx context.Context, c *call, in *requestPath) (*req
 	case len(rows) == 0 || !c.canSeeOrg(rows[0].Org):
 		return nil, missing("request", in.Request)
 	}
-	return new(viewRequest(rows[0])), nil
+	views := []amounts.RequestView{amounts.RequestOf(rows[0])}
+	s.nameRequests(ctx, views)
+	return &views[0], nil
 }

@@ -1,5 +1,7 @@
 package admin
 
+import "github.com/isogloss-gateway/isogloss/internal/api/amounts"
+
 // What operations read and write, for the client in Go.
 type (
 	// Key is a key without its secret.
@@ -29,7 +31,7 @@ type (
 	// UsageView has sums of the usage of requests.
 	UsageView = usageView
 	// UsageSum is one of them.
-	UsageSum = sumView
+	UsageSum = amounts.SumView
 	// RefusalList counts refused requests by key and reason.
 	RefusalList = refusalList
 	// KeyList is a page of keys.

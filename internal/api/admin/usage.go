@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/amounts"
+	"github.com/isogloss-gateway/isogloss/internal/api/keynames"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
@@ -21,7 +22,7 @@ type filter struct {
 	To     time.Time `query:"to" doc:"End, exclusive. Default: now."`
 	Org    string    `query:"org" maxLength:"128" doc:"Only of this organisation."`
 	Team   string    `query:"team" maxLength:"128" doc:"Only of this team; needs org."`
-	Key    string    `query:"key" maxLength:"64" doc:"Only of this key."`
+	Key    string    `query:"key" maxLength:"256" doc:"Only of this key: the id or the name."`
 	Model  string    `query:"model" maxLength:"200" doc:"Only for this model."`
 	Target string    `query:"target" maxLength:"200" doc:"Only those served by this target."`
 	User   string    `query:"user" maxLength:"128" doc:"Only of this end user, as the ledger has it."`
@@ -39,15 +40,15 @@ const (
 	maxRange     = 400 * 24 * time.Hour
 )
 
-// normalize sets defaults and limits the filter to the operator's organisation.
-func (f *filter) normalize(c *call, now time.Time) error {
+// normalize sets defaults, limits the filter to the operator's organisation, and replaces the name of a key by its id.
+func (s *server) normalize(ctx context.Context, c *call, f *filter) error {
 	org, err := c.orgFilter(f.Org)
 	if err != nil {
 		return err
 	}
 	f.Org = org
 	if f.To.IsZero() {
-		f.To = now
+		f.To = s.Now()
 	}
 	if f.From.IsZero() {
 		f.From = f.To.Add(-defaultRange)
@@ -60,7 +61,8 @@ func (f *filter) normalize(c *call, now time.Time) error {
 	case f.To.Sub(f.From) > maxRange:
 		return invalid("query.from", "the range is longer than 400 days; request a shorter one")
 	}
-	return nil
+	f.Key, err = s.findKey(ctx, c, f.Org, f.Key)
+	return err
 }
 
 type usageIn struct {
@@ -70,41 +72,16 @@ type usageIn struct {
 }
 
 type usageView struct {
-	From  time.Time `json:"from"`
-	To    time.Time `json:"to"`
-	Sums  []sumView `json:"sums"`
-	Total sumView   `json:"total" doc:"Sum of all sums."`
-	Times []sumView `json:"times,omitempty" doc:"Sums of each hour or day, if grouped by it."`
-}
-
-type sumView struct {
-	Start     time.Time      `json:"start,omitzero" doc:"Start of the hour or day, if grouped by it."`
-	Org       string         `json:"org,omitempty"`
-	Team      string         `json:"team,omitempty"`
-	Key       string         `json:"key,omitempty"`
-	Model     string         `json:"model,omitempty"`
-	Target    string         `json:"target,omitempty"`
-	User      string         `json:"user,omitempty" doc:"End user, if grouped by it. Absent: requests without one. Those beyond the first 1,000 of a day are other."`
-	Tag       string         `json:"tag,omitempty" doc:"Value of the tag, if grouped by one. Absent: requests without it. Those beyond the first 1,000 of a day are other."`
-	Requests  int64          `json:"requests"`
-	Tokens    amounts.Tokens `json:"tokens"`
-	Cost      string         `json:"cost" doc:"Dollars, as an exact decimal."`
-	Unpriced  int64          `json:"unpriced" doc:"Requests without a known cost, which cost does not include."`
-	Estimated int64          `json:"estimated" doc:"Requests whose tokens are estimated, because the provider did not report usage."`
-	Errors    int64          `json:"errors" doc:"Requests that failed, or were lost because a gateway died."`
-	Refused   int64          `json:"refused" doc:"Requests that the gateway refused, which requests does not count. They have no model, target or label."`
-	First     tokenTime      `json:"first_token,omitzero" doc:"Times to the first token of streams. Absent: there were none."`
-}
-
-type tokenTime struct {
-	P50   float64 `json:"p50" doc:"Seconds, interpolated between 0, 0.1, 0.25, 0.5, 1, 2, 5 and 10. What is longer counts as 10."`
-	P95   float64 `json:"p95"`
-	Count int64   `json:"count" doc:"Streams with a first token."`
+	From  time.Time         `json:"from"`
+	To    time.Time         `json:"to"`
+	Sums  []amounts.SumView `json:"sums"`
+	Total amounts.SumView   `json:"total" doc:"Sum of all sums."`
+	Times []amounts.SumView `json:"times,omitempty" doc:"Sums of each hour or day, if grouped by it."`
 }
 
 // sumUsage returns the sums of a query.
 func (s *server) sumUsage(ctx context.Context, c *call, in *usageIn) ([]store.Sum, error) {
-	if err := in.normalize(c, s.Now()); err != nil {
+	if err := s.normalize(ctx, c, &in.filter); err != nil {
 		return nil, err
 	}
 	sums, err := s.Ledger.Usage(ctx, store.UsageQuery{
@@ -126,14 +103,14 @@ func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView
 		return nil, err
 	}
 	total, times := store.Totals(sums)
-	out := usageView{From: in.From, To: in.To, Total: viewSum(total)}
+	out := usageView{From: in.From, To: in.To, Total: amounts.SumOf(total)}
 	if slices.Contains(in.Group, store.ByHour) || slices.Contains(in.Group, store.ByDay) {
 		for _, sum := range times {
-			out.Times = append(out.Times, viewSum(sum))
+			out.Times = append(out.Times, amounts.SumOf(sum))
 		}
 	}
 	for _, sum := range sums {
-		v := viewSum(sum)
+		v := amounts.SumOf(sum)
 		if slices.Contains(in.Group, store.ByUser) {
 			v.User = sum.Label
 		} else {
@@ -141,19 +118,8 @@ func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView
 		}
 		out.Sums = append(out.Sums, v)
 	}
+	keynames.Set(ctx, s.keyNames, out.Sums, func(v *amounts.SumView) (string, *string) { return v.Key, &v.KeyName })
 	return new(out), nil
-}
-
-func viewSum(s store.Sum) sumView {
-	v := sumView{
-		Org: s.Org, Team: s.Team, Key: s.Key, Model: s.Model, Target: s.Target,
-		Requests: s.Requests, Unpriced: s.Unknown, Estimated: s.Estimated, Tokens: amounts.TokensOf(s.Usage), Cost: s.Cost.Decimal(),
-		Errors: s.Errors, Refused: s.Refused, First: tokenTime{s.FirstToken.Quantile(0.5).Seconds(), s.FirstToken.Quantile(0.95).Seconds(), s.FirstToken.Count()},
-	}
-	if s.Start.Unix() > 0 {
-		v.Start = s.Start
-	}
-	return v
 }
 
 type listRefusalsIn struct {
@@ -161,7 +127,7 @@ type listRefusalsIn struct {
 	To   time.Time `query:"to" doc:"End, exclusive, rounded up to the minute. Default: now."`
 	Org  string    `query:"org" maxLength:"128" doc:"Only of this organisation."`
 	Team string    `query:"team" maxLength:"128" doc:"Only of this team; needs org."`
-	Key  string    `query:"key" maxLength:"64" doc:"Only of this key."`
+	Key  string    `query:"key" maxLength:"256" doc:"Only of this key: the id or the name."`
 }
 
 type refusalList struct {
@@ -172,6 +138,7 @@ type refusalView struct {
 	Org    string    `json:"org,omitempty"`
 	Team   string    `json:"team,omitempty"`
 	Key    string    `json:"key,omitempty" doc:"Absent: of further keys, which a gateway had no room to count one by one."`
+	Name   string    `json:"key_name,omitempty" doc:"Name of the key. Absent: the store does not have the key."`
 	Reason string    `json:"reason" enum:"limit,budget,access,key,overload,fidelity,target"`
 	Count  int64     `json:"count"`
 	Last   time.Time `json:"last" doc:"Minute of the last one."`
@@ -179,7 +146,7 @@ type refusalView struct {
 
 func (s *server) listRefusals(ctx context.Context, c *call, in *listRefusalsIn) (*refusalList, error) {
 	f := filter{From: in.From, To: in.To, Org: in.Org, Team: in.Team, Key: in.Key}
-	if err := f.normalize(c, s.Now()); err != nil {
+	if err := s.normalize(ctx, c, &f); err != nil {
 		return nil, err
 	}
 	list, err := s.Ledger.Refusals(ctx, store.RefusalQuery{From: f.From, To: f.To, Org: f.Org, Team: f.Team, Key: f.Key})
@@ -190,5 +157,6 @@ func (s *server) listRefusals(ctx context.Context, c *call, in *listRefusalsIn) 
 	for _, r := range list {
 		out.Refusals = append(out.Refusals, refusalView{Org: r.Org, Team: r.Team, Key: r.Key, Reason: string(r.Reason), Count: r.Count, Last: r.Last})
 	}
-	return new(out), nil
+	keynames.Set(ctx, s.keyNames, out.Refusals, func(v *refusalView) (string, *string) { return v.Key, &v.Name })
+	return &out, nil
 }

@@ -89,7 +89,7 @@ func TestLabels(t *testing.T) {
 			t.Errorf("%s: %+v", query, list)
 		}
 		for _, r := range list.Requests {
-			if r.User != "u-b" || !slices.Equal(r.Tags, []tagView{{"team", "search"}}) {
+			if r.User != "u-b" || !slices.Equal(r.Tags, []amounts.TagView{{Key: "team", Value: "search"}}) {
 				t.Errorf("%+v", r)
 			}
 		}
@@ -108,12 +108,12 @@ func TestLabels(t *testing.T) {
 func TestRequests(t *testing.T) {
 	w := newWorld(t).serve()
 	owner, auditor := w.operator(access.Owner, ""), w.operator(access.Auditor, "a")
-	one := read[requestView](t, w.send(auditor, "GET", "/api/v1/requests/"+requestOf("a"), ""), 200)
+	one := read[amounts.RequestView](t, w.send(auditor, "GET", "/api/v1/requests/"+requestOf("a"), ""), 200)
 	if one.Org != "a" || one.Cost != "0.0000015" || one.Took != 1 || len(one.Attempts) != 2 || one.Attempts[0].Fault != "unavailable" || !one.Attempts[1].Charged || one.Attempts[0].Charged {
 		t.Errorf("%+v", one)
 	}
 	last := one.Attempts[1]
-	if *one.Person != (personView{"ka", "Ada a"}) || one.UserAgent != "curl/8" || one.Trace != "0af7" || one.Fidelity != "dropped" || !slices.Equal(one.Losses, []requestLoss{{"seed.unsupported", "seed"}}) || one.MoreLoss != 1 ||
+	if *one.Person != (amounts.PersonView{ID: "ka", Name: "Ada a"}) || one.UserAgent != "curl/8" || one.Trace != "0af7" || one.Fidelity != "dropped" || !slices.Equal(one.Losses, []amounts.RequestLoss{{Code: "seed.unsupported", Path: "seed"}}) || one.MoreLoss != 1 ||
 		one.Queue != 0.001 || one.FirstByte != 0.002 || one.Token != 0.3 || last.Connect != 0.001 || last.FirstByte != 0.002 || last.Token != 0.003 ||
 		!reflect.DeepEqual(*last.Prices, amounts.PricesView{Input: "0.1", CacheRead: "0", CacheWrite: "0", Output: "0.1", Reasoning: "0", Request: "0"}) || one.Attempts[0].Prices != nil {
 		t.Errorf("%+v %+v", one, last)

@@ -1,4 +1,4 @@
-// Package amounts has the forms of usage and prices in the admin API.
+// Package amounts has the forms of requests, sums of them, usage and prices in the admin API.
 package amounts
 
 import (

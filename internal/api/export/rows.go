@@ -49,6 +49,7 @@ type Request struct {
 	Error      string       `parquet:"error"`   // its text; empty: none, or it is not stored
 	Refused    string       `parquet:"refused"` // why the gateway refused the request; empty: it did not
 	Remedy     string       `parquet:"remedy"`  // what would have let a refused request pass
+	KeyName    string       `parquet:"key_name"`
 }
 
 // RequestOf returns the row of a request.
@@ -101,6 +102,7 @@ type Sum struct {
 	Errors     int64        `parquet:"errors"`
 	Refused    int64        `parquet:"refused"`
 	Units      string       `parquet:"units"` // like that of a request
+	KeyName    string       `parquet:"key_name"`
 }
 
 // SumOf returns the row of a sum.

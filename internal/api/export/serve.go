@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/api/keynames"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
@@ -21,7 +22,7 @@ type Ledger interface {
 }
 
 // Requests writes all requests of a query to a client. An error means that nothing was written.
-func Requests(w http.ResponseWriter, r *http.Request, format string, ledger Ledger, q store.RowQuery) error {
+func Requests(w http.ResponseWriter, r *http.Request, format string, ledger Ledger, q store.RowQuery, names keynames.Names) error {
 	q.Limit = pageRows
 	return serve(w, r, "requests", format, func(ctx context.Context) (out []Request, err error) {
 		if q.Limit == 0 {
@@ -31,6 +32,7 @@ func Requests(w http.ResponseWriter, r *http.Request, format string, ledger Ledg
 		for i := range rows {
 			out = append(out, RequestOf(&rows[i]))
 		}
+		keynames.Set(ctx, names, out, func(r *Request) (string, *string) { return r.Key, &r.KeyName })
 		if len(rows) < q.Limit {
 			q.Limit = 0 // this was the last page
 		} else {
@@ -41,11 +43,12 @@ func Requests(w http.ResponseWriter, r *http.Request, format string, ledger Ledg
 }
 
 // Sums writes sums to a client.
-func Sums(w http.ResponseWriter, r *http.Request, format string, sums []store.Sum) error {
-	return serve(w, r, "usage", format, func(context.Context) (out []Sum, err error) {
+func Sums(w http.ResponseWriter, r *http.Request, format string, sums []store.Sum, names keynames.Names) error {
+	return serve(w, r, "usage", format, func(ctx context.Context) (out []Sum, err error) {
 		for i := range sums {
 			out = append(out, SumOf(&sums[i]))
 		}
+		keynames.Set(ctx, names, out, func(s *Sum) (string, *string) { return s.Key, &s.KeyName })
 		sums = nil
 		return out, nil
 	})

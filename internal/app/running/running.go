@@ -15,8 +15,13 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/edge/local"
 )
 
-// Path is the path at the local socket at which a gateway says its Identity.
-const Path = "/gateway"
+// Paths at the local socket: the Identity of a gateway, its Configuration, its metrics, and the last lines of its log.
+const (
+	Path              = "/gateway"
+	ConfigurationPath = "/configuration"
+	MetricsPath       = "/metrics"
+	LogPath           = "/log"
+)
 
 // markerFile is the file in a data folder with the identity of the gateway that used it last.
 const markerFile = "gateway.json"
@@ -33,6 +38,14 @@ type Identity struct {
 	Node          string `json:"node"`
 	Version       string `json:"version"`
 	PID           int    `json:"pid"`
+}
+
+// Configuration is what a gateway runs with.
+type Configuration struct {
+	Loaded  time.Time `json:"loaded"`            // when the file was last applied
+	Text    string    `json:"text"`              // the settings in effect, one on each line, without secrets
+	Refused []string  `json:"refused,omitempty"` // why the changed file was refused; empty: it was not
+	Waiting []string  `json:"waiting,omitempty"` // settings that were changed and take effect at the next start
 }
 
 // WriteMarker writes an identity into its data folder. It replaces a link and does not follow it.
@@ -72,9 +85,27 @@ type Gateway struct {
 
 // Ask returns the gateway at a socket.
 func Ask(ctx context.Context, socket string) (*Gateway, error) {
+	text, err := read(ctx, socket, Path, 64<<10)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gateway{socket: socket}
+	if err := json.Unmarshal(text, &g.Identity); err != nil || g.PID == 0 {
+		return nil, fmt.Errorf("%s: %w", socket, errOther)
+	}
+	return g, nil
+}
+
+// Read returns what the gateway serves at a path, up to a number of bytes.
+func (g *Gateway) Read(ctx context.Context, path string, most int64) ([]byte, error) {
+	return read(ctx, g.socket, path, most)
+}
+
+// read returns what a gateway serves at a path. A longer text is an error.
+func read(ctx context.Context, socket, path string, most int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+Path, http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +114,17 @@ func Ask(ctx context.Context, socket string) (*Gateway, error) {
 		return nil, fmt.Errorf("%s: %w", socket, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // it was read
-	g := &Gateway{socket: socket}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&g.Identity); err != nil || resp.StatusCode != http.StatusOK || g.PID == 0 {
-		return nil, fmt.Errorf("%s: the program that listens there is no gateway of this version", socket)
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %w", socket, errOther)
 	}
-	return g, nil
+	text, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s: %w, or its response has more than %d bytes", socket, errOther, most)
+	}
+	return text, err
 }
+
+var errOther = errors.New("the program that listens there is no gateway of this version")
 
 // Transport returns a transport to the gateway. It says whether a change may have been made if the gateway ends
 // before its response.

@@ -34,6 +34,7 @@ import (
 type log interface {
 	usagelog.Log
 	usagelog.Producer
+	Examine(ctx context.Context) (usagelog.Facts, error)
 }
 
 // openLog returns the log of usage events of the configuration. It does not connect.
@@ -110,6 +111,16 @@ func Check(u *config.Usage) error {
 		_, server = clientTLS("usage.clickhouse", true, h.CA, "", "")
 	}
 	return errors.Join(sink, server)
+}
+
+// Examine returns the facts of the log of usage events.
+func Examine(ctx context.Context, s *config.Sink) (usagelog.Facts, error) {
+	l, err := openLog(s)
+	if err != nil {
+		return usagelog.Facts{}, err
+	}
+	defer l.Close()
+	return l.Examine(ctx)
 }
 
 // ClickHouse returns the database of the configuration.

@@ -17,8 +17,8 @@ func isTerminal(w io.Writer) bool {
 
 // newConsole returns the handler for a person at a terminal: a short time, colours, and
 // only the attributes that say something.
-func newConsole(o Options) slog.Handler {
-	return tint.NewTextHandler(o.Log, &tint.Options{Level: o.Level, TimeFormat: "15:04:05.000", NoColor: o.Plain, ReplaceAttr: dropUsual})
+func newConsole(o Options, out io.Writer) slog.Handler {
+	return tint.NewTextHandler(out, &tint.Options{Level: o.Level, TimeFormat: "15:04:05.000", NoColor: o.Plain, ReplaceAttr: dropUsual})
 }
 
 // dropUsual removes attributes whose value is the usual one, and those that only a

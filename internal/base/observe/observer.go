@@ -47,6 +47,7 @@ type Options struct {
 // Observer writes the log, holds the metrics and sends the traces.
 type Observer struct {
 	logger  *slog.Logger
+	recent  *recent
 	metrics *metrics
 	tracing *tracing // nil without a collector
 	closers []func(context.Context) error
@@ -64,12 +65,13 @@ func New(o Options) (*Observer, error) {
 	if o.Version == "" {
 		o.Version = "dev"
 	}
-	handler, err := newHandler(o)
+	kept := newRecent(o.Log)
+	handler, err := newHandler(o, kept)
 	if err != nil {
 		return nil, err
 	}
 	local := slog.New(handler)
-	x := &Observer{logger: local, metrics: newMetrics(o), lines: sync.Pool{New: func() any { return new(line) }}, slow: o.Slow}
+	x := &Observer{logger: local, recent: kept, metrics: newMetrics(o), lines: sync.Pool{New: func() any { return new(line) }}, slow: o.Slow}
 	var suppressed prometheus.Collector
 	x.sampler, suppressed = newSampler(o.LogRate)
 	x.metrics.registry.MustRegister(suppressed)
@@ -108,16 +110,17 @@ func (o *Observer) send(options Options, local *slog.Logger) (err error) {
 	return nil
 }
 
-func newHandler(o Options) (slog.Handler, error) {
+// newHandler returns the handler that writes to out, which is Options.Log or passes on to it.
+func newHandler(o Options, out io.Writer) (slog.Handler, error) {
 	options := &slog.HandlerOptions{Level: o.Level}
 	if o.Format == "auto" && isTerminal(o.Log) {
-		return newConsole(o), nil
+		return newConsole(o, out), nil
 	}
 	switch o.Format {
 	case "", "json", "auto":
-		return slog.NewJSONHandler(o.Log, options), nil
+		return slog.NewJSONHandler(out, options), nil
 	case "text":
-		return slog.NewTextHandler(o.Log, options), nil
+		return slog.NewTextHandler(out, options), nil
 	}
 	return nil, fmt.Errorf(`log format %q is not known; write "auto", "json" or "text"`, o.Format)
 }

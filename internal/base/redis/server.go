@@ -217,10 +217,5 @@ func (s *Server) EvictionPolicy(ctx context.Context) (string, error) {
 		return "", ErrLost
 	}
 	text, err := conn.Do(ctx, conn.B().Info().Section("memory").Build()).ToString()
-	_, policy, _ := strings.Cut(text, "\nmaxmemory_policy:")
-	policy, _, _ = strings.Cut(policy, "\r\n")
-	if policy == "noeviction" || strings.Contains(text, "\nmaxmemory:0\r\n") {
-		policy = ""
-	}
-	return policy, err
+	return evictionPolicy(text), err
 }

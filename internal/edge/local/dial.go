@@ -91,3 +91,6 @@ func Owns(uid int, path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && ownerOf(info) == uid
 }
+
+// OwnerOf returns the user id of a file's owner, or -2 where it is not known.
+func OwnerOf(info os.FileInfo) int { return ownerOf(info) }

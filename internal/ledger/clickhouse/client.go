@@ -61,6 +61,12 @@ func New(o Options) *DB {
 // Close closes idle connections.
 func (d *DB) Close() { d.client.CloseIdleConnections() }
 
+// Version returns the version of the server.
+func (d *DB) Version(ctx context.Context) (string, error) {
+	text, err := d.call(ctx, "SELECT version()", nil, nil)
+	return strings.TrimSpace(string(text)), err
+}
+
 // call sends a query, with data after it, and returns its result.
 func (d *DB) call(ctx context.Context, query string, data []byte, settings url.Values) ([]byte, error) {
 	result, err := d.open(ctx, query, data, settings)

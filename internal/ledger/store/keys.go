@@ -36,8 +36,20 @@ func readKey(ctx context.Context, c db.Conn, id string) (access.Record, error) {
 type KeyFilter struct {
 	Org   string
 	Team  string // of Org
-	Who   Who
+	Name  string
 	Owner string // account of a person, whose own keys are selected
+	Who   Who
+}
+
+// where returns the conditions of the filter.
+func (f *KeyFilter) where() (w db.Where) {
+	w.AddIf(f.Org != "", "k.org = ", f.Org)
+	w.AddIf(f.Team != "", "k.team = ", f.Team)
+	w.AddIf(f.Name != "", "k.name = ", f.Name)
+	w.AddIf(f.Owner != "", "k.owner = ", f.Owner)
+	w.AddIf(f.Who == Clients, "k.role = ", "")
+	w.AddIf(f.Who == Operators, "k.role <> ", "")
+	return w
 }
 
 // Who selects the keys of clients, operators or both.
@@ -55,13 +67,8 @@ const MaxPerPage = 1000
 
 // Keys returns keys ordered by id, starting after the given id.
 func (s *Store) Keys(ctx context.Context, f KeyFilter, after string, limit int) (keys []access.Record, err error) {
-	var w db.Where
+	w := f.where()
 	w.Add("k.id > ", after)
-	w.AddIf(f.Org != "", "k.org = ", f.Org)
-	w.AddIf(f.Team != "", "k.team = ", f.Team)
-	w.AddIf(f.Owner != "", "k.owner = ", f.Owner)
-	w.AddIf(f.Who == Clients, "k.role = ", "")
-	w.AddIf(f.Who == Operators, "k.role <> ", "")
 	query := `SELECT ` + recordColumns + ` FROM ` + recordTables + w.Text() + ` ORDER BY k.id LIMIT ` + w.Arg(clampLimit(limit))
 	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		keys = nil

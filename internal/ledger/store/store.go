@@ -44,6 +44,11 @@ func Open(_ context.Context, address string, o Options) (*Store, error) {
 	return &Store{db: d, alerts: o.Alerts}, nil
 }
 
+// Examine returns the facts of the database at an address. It writes nothing.
+func Examine(ctx context.Context, address string) (db.Facts, error) {
+	return db.Examine(ctx, address, ownSchema)
+}
+
 // Close closes the store. Calls in flight fail.
 func (s *Store) Close() error { return s.db.Close() }
 

@@ -56,6 +56,34 @@ type source struct {
 	key      string
 }
 
+// List is the response of a provider to the request for its list.
+type List struct {
+	Models []protocol.Model
+	Status int       // 0: there was no response
+	Date   time.Time // by the provider's clock; zero: it does not say it
+}
+
+// CredentialError is the error of a request that could not be signed, because there is no credential.
+type CredentialError struct{ Err error }
+
+func (e *CredentialError) Error() string { return e.Err.Error() }
+func (e *CredentialError) Unwrap() error { return e.Err }
+
+// HasList reports whether a provider can list its models.
+func (c *Catalog) HasList(p *provider.Provider) bool {
+	d := c.dialects[p.Protocol]
+	return d != nil && d.UpstreamModels != nil
+}
+
+// Examine fetches a provider's list, which the catalog does not use.
+func (c *Catalog) Examine(ctx context.Context, p *provider.Provider) (l List, err error) {
+	err = crash.Try(c.logger, func() (err error) {
+		l, err = c.read(ctx, p, c.dialects[p.Protocol])
+		return err
+	})
+	return l, err
+}
+
 // list is the list of one provider. Catalog.mu protects it.
 type list struct {
 	models  []protocol.Model
@@ -178,9 +206,15 @@ func (c *Catalog) fetch(p *provider.Provider, d *protocol.Dialect, l *list) {
 func (c *Catalog) get(p *provider.Provider, d *protocol.Dialect) ([]protocol.Model, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, fetchTime)
 	defer cancel()
+	l, err := c.read(ctx, p, d)
+	return l.Models, err
+}
+
+// read reads a provider's list. If it fails, the result has what is known of the response.
+func (c *Catalog) read(ctx context.Context, p *provider.Provider, d *protocol.Dialect) (l List, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL(d.UpstreamModels.Path).String(), http.NoBody)
 	if err != nil {
-		return nil, err
+		return l, err
 	}
 	for _, h := range d.Headers.Request {
 		if h.Default != "" {
@@ -191,25 +225,28 @@ func (c *Catalog) get(p *provider.Provider, d *protocol.Dialect) ([]protocol.Mod
 		req.Header[name] = values
 	}
 	if err := p.Sign(ctx, req); err != nil {
-		return nil, err
+		return l, &CredentialError{err}
 	}
 	resp, err := c.transport.RoundTrip(req) // follows no redirect, which would carry the key elsewhere
 	if err != nil {
-		return nil, err
+		return l, err
 	}
 	defer func() { _ = resp.Body.Close() }() // a close after reading has no useful error
+	l.Status = resp.StatusCode
+	l.Date, _ = http.ParseTime(resp.Header.Get("Date")) // zero: the server does not say it
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("status %d", resp.StatusCode)
+		return l, fmt.Errorf("status %d", resp.StatusCode)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBytes+1))
 	if err != nil {
-		return nil, err
+		return l, err
 	}
 	if len(body) > maxBytes {
-		return nil, fmt.Errorf("the list is larger than %d MiB", maxBytes>>20)
+		return l, fmt.Errorf("the list is larger than %d MiB", maxBytes>>20)
 	}
 	models, err := d.UpstreamModels.Read(body)
-	return sane(models), err
+	l.Models = sane(models)
+	return l, err
 }
 
 // sane returns the models with usable ids, each once.

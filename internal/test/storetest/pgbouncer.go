@@ -12,15 +12,21 @@ import (
 // PgBouncer runs PgBouncer in transaction mode before a PostgreSQL, with its default settings otherwise.
 func PgBouncer(t testing.TB, postgres *Server) *Server {
 	t.Helper()
-	return start(t, pgBouncer(postgres))
+	return start(t, pgBouncer(postgres, "transaction"))
+}
+
+// PgBouncerIn is PgBouncer in another mode: session or statement.
+func PgBouncerIn(t testing.TB, mode string, postgres *Server) *Server {
+	t.Helper()
+	return start(t, pgBouncer(postgres, mode))
 }
 
 // RunPgBouncer does the same in a folder until it is closed.
 func RunPgBouncer(dir string, postgres *Server) (*Server, error) {
-	return run(pgBouncer(postgres), dir)
+	return run(pgBouncer(postgres, "transaction"), dir)
 }
 
-func pgBouncer(postgres *Server) kind {
+func pgBouncer(postgres *Server, mode string) kind {
 	return kind{
 		name: "pgbouncer",
 		prepare: func(s *Server) error {
@@ -28,7 +34,7 @@ func pgBouncer(postgres *Server) kind {
 			if err != nil {
 				return err
 			}
-			text := fmt.Sprintf("[databases]\n* = host=%s port=%s user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\nauth_type = any\npool_mode = transaction\nunix_socket_dir =\n", host, port, s.port())
+			text := fmt.Sprintf("[databases]\n* = host=%s port=%s user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\nauth_type = any\npool_mode = %s\nunix_socket_dir =\n", host, port, s.port(), mode)
 			if err := os.WriteFile(s.settings(), []byte(text), 0o644); err != nil { //nolint:gosec // its account reads it
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -168,11 +169,11 @@ func TestHugeResponses(t *testing.T) {
 		}
 	}
 	c := client.New(forged{http.StatusOK, func() io.Reader { return strings.NewReader(`{"keys":[],"next":"again"}`) }})
-	if _, err := c.Keys(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "more than 1000 pages") {
+	if _, err := c.Keys(t.Context(), url.Values{}); err == nil || !strings.Contains(err.Error(), "more than 1000 pages") {
 		t.Error(err)
 	}
 	c = client.New(forged{http.StatusOK, func() io.Reader { return strings.NewReader(`<html>`) }})
-	if _, err := c.Keys(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+	if _, err := c.Keys(t.Context(), url.Values{}); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Error(err)
 	}
 }

@@ -10,15 +10,25 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/admin"
+	"github.com/isogloss-gateway/isogloss/internal/base/plain"
+	"github.com/isogloss-gateway/isogloss/internal/base/similar"
 )
 
-// Keys returns the keys of an organisation, or of all.
-func (c *Client) Keys(ctx context.Context, org string) ([]admin.Key, error) {
-	query := url.Values{}
-	if org != "" {
-		query.Set("org", org)
-	}
+// spent has the parameter that asks for what keys have spent in the last 30 days, and for their last use.
+var spent = url.Values{"spent": {"30d"}}
+
+// Keys returns keys. The parameters are those of the operation list-keys.
+func (c *Client) Keys(ctx context.Context, query url.Values) ([]admin.Key, error) {
 	return pages(ctx, c, "/keys", query, func(p admin.KeyList) ([]admin.Key, string) { return p.Keys, p.Next })
+}
+
+// UsedKey returns the key with an id or a name, with what it has spent in the last 30 days.
+func (c *Client) UsedKey(ctx context.Context, idOrName string) (admin.Key, error) {
+	k, err := c.Key(ctx, idOrName)
+	if err != nil {
+		return k, err
+	}
+	return do[admin.Key](ctx, c, http.MethodGet, keyPath(k.ID, ""), spent, nil)
 }
 
 // Key returns the key with an id or a name. If several keys have the name, it returns the one that is not
@@ -37,7 +47,7 @@ func (c *Client) Key(ctx context.Context, idOrName string) (admin.Key, error) {
 	}
 	switch len(named) {
 	case 0:
-		return k, fmt.Errorf("there is no key with the id or name %q; 'isogloss keys list' shows them", idOrName)
+		return k, c.noKey(ctx, idOrName)
 	case 1:
 		return named[0], nil
 	}
@@ -48,10 +58,29 @@ func (c *Client) Key(ctx context.Context, idOrName string) (admin.Key, error) {
 	return k, fmt.Errorf("%d keys have the name %q; write an id: %s", len(ids), idOrName, strings.Join(ids, ", "))
 }
 
+// noKey returns the error of a name that no key has, with a similar one of the first keys.
+func (c *Client) noKey(ctx context.Context, name string) error {
+	first, err := do[admin.KeyList](ctx, c, http.MethodGet, "/keys", url.Values{"limit": {"1000"}}, nil)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(first.Keys))
+	for i := range first.Keys {
+		names[i] = first.Keys[i].Name
+	}
+	if near := similar.Name(name, names); near != "" {
+		return fmt.Errorf("there is no key with the id or name %q; did you mean %q?", name, plain.Line(near))
+	}
+	return fmt.Errorf("there is no key with the id or name %q; 'isogloss keys list' shows them", name)
+}
+
 // Named returns the keys with a name.
 func (c *Client) Named(ctx context.Context, name string) ([]admin.Key, error) {
-	all, err := c.Keys(ctx, "")
-	return slices.DeleteFunc(all, func(k admin.Key) bool { return k.Name != name }), err
+	all, err := c.Keys(ctx, url.Values{"name": {name}})
+	if isCode(err, "invalid") { // no key can have it
+		return nil, nil
+	}
+	return all, err
 }
 
 func isRevoked(k admin.Key) bool { return !k.Revoked.IsZero() }

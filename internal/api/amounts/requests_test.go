@@ -1,4 +1,4 @@
-package admin
+package amounts
 
 import (
 	"reflect"
@@ -11,9 +11,9 @@ import (
 // TestViewHasEveryField changes one field of a row after another: the view of the row must change too.
 func TestViewHasEveryField(t *testing.T) {
 	row := filled.New[usage.Row]()
-	whole := viewRequest(row)
+	whole := RequestOf(row)
 	filled.Each(&row, func(path string) {
-		if reflect.DeepEqual(viewRequest(row), whole) {
+		if reflect.DeepEqual(RequestOf(row), whole) {
 			t.Errorf("the view of a request does not have the field %s", path)
 		}
 	})

@@ -1,0 +1,46 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/keyuse"
+)
+
+// KeyUse is how much a key was used, and KeyName a key with its name.
+type (
+	KeyUse  = keyuse.Use
+	KeyName = keyuse.Name
+)
+
+// KeyUses returns the use of the keys with the given ids. Keys that do not exist are left out.
+func (s *Store) KeyUses(ctx context.Context, ids []string, since time.Time) (uses map[string]KeyUse, err error) {
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) (err error) {
+		uses, err = keyuse.Read(ctx, c, ids, since)
+		return err
+	})
+	return uses, err
+}
+
+// KeyNames returns the names of keys by their ids. Keys that do not exist are left out.
+func (s *Store) KeyNames(ctx context.Context, ids []string) (names map[string]string, err error) {
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) (err error) {
+		names, err = keyuse.Names(ctx, c, ids)
+		return err
+	})
+	return names, err
+}
+
+// FindKeys returns the key with an id, or else the keys with a name. If there are none, it returns names of keys that
+// the filter selects.
+func (s *Store) FindKeys(ctx context.Context, f KeyFilter, idOrName string) (found []KeyName, others []string, err error) {
+	if !db.Storable(idOrName) {
+		return nil, nil, nil
+	}
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) (err error) {
+		found, others, err = keyuse.Find(ctx, c, f.where, idOrName)
+		return err
+	})
+	return found, others, err
+}

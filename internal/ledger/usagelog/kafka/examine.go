@@ -1,0 +1,49 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog"
+)
+
+// Examine returns the facts of the brokers and the topic. It creates nothing.
+func (l *Log) Examine(ctx context.Context) (f usagelog.Facts, err error) {
+	t := kmsg.NewMetadataRequestTopic()
+	t.Topic = kmsg.StringPtr(l.o.Topic)
+	r := kmsg.NewPtrMetadataRequest()
+	r.Topics = append(r.Topics, t) // AllowAutoTopicCreation is false
+	begun := time.Now()
+	response, err := r.RequestWith(ctx, l.client)
+	if f.Latency = time.Since(begun); err != nil {
+		return f, err
+	}
+	f.Servers = len(response.Brokers)
+	if len(response.Topics) != 1 {
+		return f, errors.New("the broker says nothing of the topic")
+	}
+	topic := &response.Topics[0]
+	switch err := kerr.ErrorForCode(topic.ErrorCode); {
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		f.Missing = true
+		return f, nil
+	case err != nil:
+		return f, fmt.Errorf("the topic %s: %w", l.o.Topic, err)
+	}
+	f.Partitions = len(topic.Partitions)
+	for i := range topic.Partitions {
+		if n := len(topic.Partitions[i].Replicas); i == 0 || n < f.Replicas {
+			f.Replicas = n
+		}
+	}
+	f.Weaknesses, err = l.Weaknesses(ctx)
+	if err != nil { // the account may not read them
+		f.Weaknesses = nil
+	}
+	return f, nil
+}

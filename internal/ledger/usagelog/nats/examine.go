@@ -1,0 +1,31 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog"
+)
+
+// Examine returns the facts of the servers and the stream. It creates nothing.
+func (l *Log) Examine(ctx context.Context) (f usagelog.Facts, err error) {
+	js, err := l.connect()
+	if err != nil {
+		return f, err
+	}
+	begun := time.Now()
+	s, err := js.Stream(ctx, l.o.Stream)
+	f.Latency, f.Servers = time.Since(begun), len(l.conn.Servers())
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		f.Missing = true
+		return f, nil
+	case err != nil:
+		return f, err
+	}
+	f.Replicas = s.CachedInfo().Config.Replicas
+	return f, nil
+}
