@@ -131,7 +131,7 @@ func peopleConfig(r *rig) *config {
 		return "    - { " + strings.Join(parts, ", ") + " }"
 	}
 	c.top = append(c.top, "identity:", fmt.Sprintf("  sign_in: { url: %q, admin: %q, client: %s, secret: %s }", peopleURL, operatorsURL, gatewayID, headerSecret), "  issuers:",
-		issuer("main", "clients: [cli]", "name: name", "rules: [{ when: { groups: ops }, org: a, role: auditor }, { when: { groups: search }, org: a, team: t }]"),
+		issuer("main", "clients: [cli]", "name: name", "rules: [{ when: { groups: ops }, org: a, role: auditor }, { when: { groups: search }, org: a, team: t, own_keys: { max: 3, models: [chat, \"chat-*\"] } }]"),
 		issuer("hr", "scim: { claim: oid, attribute: externalId }", "rules: [{ org: a }]"),
 		issuer("strict", "scim: { path: /scim/strict, claim: upn, attribute: userName, required: true }", "rules: [{ org: a }]"),
 		issuer("grouped", "scim: { path: /scim/grouped, claim: oid, groups: true }", "rules: [{ when: { groups: g-ops }, org: a, role: auditor }, { when: { groups: g-in }, org: a }]"),

@@ -34,7 +34,7 @@ const (
 )
 
 func signInAttacks() (all []attack) {
-	for _, list := range [][]attack{cookieAttacks(), answerAttacks(), deviceAttacks(), floodsWithoutKey(), sessionAttacks(), revokedAttacks()} {
+	for _, list := range [][]attack{cookieAttacks(), answerAttacks(), deviceAttacks(), floodsWithoutKey(), sessionAttacks(), ownAttacks(), revokedAttacks()} {
 		all = append(all, list...)
 	}
 	return all

@@ -37,7 +37,7 @@ when it is created: the store holds only its digest.`,
 	}
 	cmd.PersistentFlags().String("listen", "", "use the running gateway on `ADDRESS`, whatever the file says")
 	cmd.PersistentFlags().String("socket", "", "use the gateway with the socket `FILE`, if it is not found automatically")
-	cmd.AddCommand(newKeysCreate(), newKeysList(), newKeysShow(), newKeysUpdate(), newKeysBudget(), newKeysUsage(), newKeysRotate(), newKeysRevoke(), newKeysTeams(), newKeysOrgs())
+	cmd.AddCommand(newKeysCreate(), newKeysList(), newKeysShow(), newKeysUpdate(), newKeysBudget(), newKeysUsage(), newKeysRotate(), newKeysRevoke(), newKeysTeams(), newKeysOrgs(), newKeysMine())
 	return cmd
 }
 

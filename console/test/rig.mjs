@@ -185,7 +185,7 @@ ${store ? `identity:
     - issuer: ${g.provider.url}
       audiences: [gateway]
       name: email
-      rules: [{ when: { groups: ops }, org: acme, role: key-manager }]
+      rules: [{ when: { groups: ops }, org: acme, role: key-manager, budget: '5', window: 720h, own_keys: { max: 3, expires: 720h, models: [fast, smart] } }]
   sign_in: { url: "${g.url}", admin: "${g.admin}", client: isogloss, secret: a-secret-of-the-gateway }
 ` : ''}`;
     await writeFile(g.config, g.text);

@@ -24,6 +24,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
 	"github.com/isogloss-gateway/isogloss/internal/money/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
+	"github.com/isogloss-gateway/isogloss/internal/people/pepperfile"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -192,7 +193,7 @@ func openPeppers(cfg *config.Config) (access.Peppers, error) {
 	if err := checkPepper(file, cfg); err != nil {
 		return access.Peppers{}, err
 	}
-	pepper, err := access.LoadPepper(file)
+	pepper, err := pepperfile.Load(file)
 	if err != nil {
 		return access.Peppers{}, err
 	}
@@ -204,7 +205,7 @@ func openPeppers(cfg *config.Config) (access.Peppers, error) {
 func checkPepper(file string, cfg *config.Config) error {
 	_, err := os.Stat(file)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return nil // LoadPepper reports the error
+		return nil // Load reports the error
 	}
 	database := sqliteFile(cfg)
 	if _, err := os.Stat(database); err == nil {

@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/agentapi"
+	"github.com/isogloss-gateway/isogloss/internal/api/mine"
 	"github.com/isogloss-gateway/isogloss/internal/api/signin"
 	"github.com/isogloss-gateway/isogloss/internal/base/crash"
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
 	"github.com/isogloss-gateway/isogloss/internal/edge/certs"
 	"github.com/isogloss-gateway/isogloss/internal/edge/conns"
 	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
+	"github.com/isogloss-gateway/isogloss/internal/money/billing"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
@@ -76,7 +78,7 @@ func (s *servers) listenData(ctx context.Context, p Process, o *operations) erro
 	s.abort = abort
 	most := o.cfg.Overload.Connections()
 	s.conns = conns.New(conns.Options{Limit: most, PerAddress: most / 2, Proxies: o.cfg.TrustedProxies, Logger: o.observer.Logger()})
-	s.data = newServer(s.conns.Listen(l), ingress.Public{BasePath: o.cfg.BasePath, Origins: o.cfg.CORS.Origins, Proxies: o.cfg.TrustedProxies}.Handler(o.paths().Before(o.gateway)), o.observer)
+	s.data = newServer(s.conns.Listen(l), ingress.Public{BasePath: o.cfg.BasePath, Origins: o.cfg.CORS.Origins, Proxies: o.cfg.TrustedProxies}.Handler(o.mine(o.paths().Before(o.gateway))), o.observer)
 	s.data.BaseContext = func(net.Listener) context.Context { return base }
 	s.data.ConnState = s.conns.Note
 	s.data.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: o.cfg.Limits.Streams}
@@ -100,6 +102,18 @@ func (o *operations) paths() ingress.Paths {
 		a.Ledger, a.Books.Quotas = o.stores.store, o.stores.quotas
 	}
 	return o.current.addSignIn(agentapi.Paths(a), signin.ClientPaths(), (*signin.Server).Client, o.gateway)
+}
+
+// mine returns the handler of the client port with what clients use and the keys of people. Without a store there is
+// neither.
+func (o *operations) mine(rest http.Handler) http.Handler {
+	s := o.stores
+	if s.store == nil {
+		return rest
+	}
+	books := billing.Books{Quotas: s.quotas}
+	return mine.Before(mine.Options{Visitors: o.current.Visitor, SignIn: o.current.signIn.Load, Keys: s.store, Ledger: s.requests, Audit: s.store, Budgets: books.Budgets,
+		Peppers: s.peppers, Cell: o.cfg.Cell, Errors: all.Dialects()[0], Logger: o.observer.Logger()}, rest)
 }
 
 // adminHandler returns the handler of the admin port with the sign-in of operators.

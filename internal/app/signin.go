@@ -9,6 +9,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/api/admin"
 	"github.com/isogloss-gateway/isogloss/internal/api/signin"
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/edge/agents"
 	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/edge/local"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
@@ -54,6 +55,25 @@ func (c *current) Prove(r *http.Request) (access.Record, access.Proof, *llm.Erro
 // ProvenOperator implements signin.People with the configuration in use.
 func (c *current) ProvenOperator(r *http.Request, p access.Proof) (access.Record, *llm.Error) {
 	return c.clients.Load().ProvenOperator(r, p)
+}
+
+// ProvenVisitor implements signin.People with the configuration in use.
+func (c *current) ProvenVisitor(r *http.Request, p access.Proof) (access.Visitor, *llm.Error) {
+	return c.clients.Load().ProvenVisitor(r, p)
+}
+
+// Admitted implements signin.People with the configuration in use.
+func (c *current) Admitted(r *http.Request, token string) (access.Visitor, *llm.Error) {
+	return c.clients.Load().Admitted(r, token)
+}
+
+// Visitor returns the client of a request for what the client itself uses: by its key or token, or a browser by its
+// session.
+func (c *current) Visitor(r *http.Request) (access.Visitor, *llm.Error) {
+	if s := c.signIn.Load(); agents.Key(r) == "" && s.HasVisit(r) {
+		return s.Visitor(r)
+	}
+	return c.clients.Load().Visitor(r)
 }
 
 // BeginSession implements admin.Sessions with the configuration in use.

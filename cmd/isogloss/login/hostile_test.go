@@ -43,6 +43,10 @@ func logInAt(ctx context.Context, t *testing.T, url string, client *http.Client)
 	if err != nil {
 		token = err.Error()
 	}
+	var got struct{ Keys []struct{ ID string } }
+	if err := l.Call(ctx, url, http.MethodGet, "/v1/key", nil, &got); err != nil {
+		shown += err.Error()
+	}
 	return shown + token
 }
 
@@ -53,7 +57,7 @@ func TestHostileGateways(t *testing.T) {
 	var server *httptest.Server
 	place := ""
 	honest := func(path string) string {
-		return strings.ReplaceAll(map[string]string{"/device": honestDevice, "/token": honestToken,
+		return strings.ReplaceAll(map[string]string{"/device": honestDevice, "/v1/key": `{"keys":[{"id":"k"}]}`, "/token": honestToken,
 			"/.well-known/oauth-authorization-server": `{"device_authorization_endpoint":"URL/device","token_endpoint":"URL/token","revocation_endpoint":"URL/revoke"}`}[path], "URL", server.URL)
 	}
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -66,7 +70,7 @@ func TestHostileGateways(t *testing.T) {
 	}))
 	defer server.Close()
 	tried := 0
-	for _, place = range []string{"/.well-known/oauth-authorization-server", "/device", "/token"} {
+	for _, place = range []string{"/.well-known/oauth-authorization-server", "/device", "/token", "/v1/key"} {
 		answers := func(elsewhere string) []hostile.Answer { return hostile.Answers(honest(place), elsewhere) }
 		tried += hostile.Try(t, answers, func(ctx context.Context, h *hostile.Server) {
 			current.Store(h)

@@ -256,6 +256,9 @@ func (s *server) rotateKey(ctx context.Context, c *call, in *rotateKeyIn) (*keyM
 	if err != nil {
 		return nil, err
 	}
+	if before.Owner != "" { // an operator with the secret could make requests in the person's name
+		return nil, conflict("person_only", "this key belongs to a person, who alone may have its secret; revoke it, and let the person create another one")
+	}
 	sec, text := access.MintAgain(access.Env(s.Cell, before.Role), before.ID)
 	next := s.Peppers.Digest(before.ID, sec)
 	until := s.Now().Add(time.Duration(in.Body.Overlap) * time.Second)

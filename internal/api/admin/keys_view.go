@@ -10,6 +10,7 @@ import (
 // keyView is a key without its secret.
 type keyView struct {
 	ID          string       `json:"id" doc:"The public part of the key."`
+	Owner       string       `json:"owner,omitempty" doc:"The person's account to which the key belongs. Its requests are that account's, in usage, limits and budgets."`
 	Name        string       `json:"name" doc:"Name for operators."`
 	Org         string       `json:"org,omitempty" doc:"Absent: an operator of the whole gateway."`
 	Team        string       `json:"team,omitempty"`
@@ -43,7 +44,7 @@ type keyMade struct {
 
 func viewKey(r access.Record, now time.Time) keyView {
 	v := keyView{
-		ID: r.ID, Name: r.Name, Org: r.Org, Team: r.Team, Role: string(r.Role), State: state(r, now),
+		ID: r.ID, Owner: r.Owner, Name: r.Name, Org: r.Org, Team: r.Team, Role: string(r.Role), State: state(r, now),
 		Created: r.Created, Expires: r.Expires, Revoked: r.Revoked, Revision: r.Revision,
 		Models: r.Models, Endpoints: r.Endpoints, Criticality: r.Criticality, Limits: viewLimits(r.Limit),
 	}

@@ -95,6 +95,8 @@ func (s *server) keyToRun(r *http.Request, c *call, id string) (access.Record, e
 		return key, err
 	case key.Role != "":
 		return key, conflict("operator_key", "this is an operator's key, which no request can use; choose a client's key")
+	case key.Owner != "":
+		return key, forbidden("person_only", "this key belongs to a person, who alone may use it; choose a client's key")
 	case access.IsPerson(id) && id != c.operator.ID:
 		return key, forbidden("person_only", "only the person may use this account; choose a client's key")
 	}

@@ -130,6 +130,10 @@ func (s *Server) finishVerify(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	t, person, err := s.finish(r, a, s.o.URL+callbackPath)
+	if a.code == visitAttempt {
+		s.finishVisit(w, r, t, person, err)
+		return
+	}
 	if err != nil {
 		status, message := explain(err)
 		if status == http.StatusServiceUnavailable {

@@ -7,6 +7,8 @@
 //   - Renewal and revocation of these tokens.
 //   - Sessions of operators' browsers on the admin port. A session also begins with an operator's key, without
 //     an identity provider; it has no key then, but the proof that the browser had it.
+//   - Sessions of clients' browsers on the client port, for the page My usage. They have another cookie, and open
+//     nothing but this page and its endpoints.
 //
 // The tokens are those of the identity provider, so that internal/people/identity verifies them like others.
 // A sign-in that waits, and a session, are rows of the store. The store has digests of their secrets

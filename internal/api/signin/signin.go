@@ -42,6 +42,8 @@ type People interface {
 	Admit(r *http.Request, token string) (*access.Person, *llm.Error)
 	Prove(r *http.Request) (access.Record, access.Proof, *llm.Error)
 	ProvenOperator(r *http.Request, p access.Proof) (access.Record, *llm.Error)
+	ProvenVisitor(r *http.Request, p access.Proof) (access.Visitor, *llm.Error)
+	Admitted(r *http.Request, token string) (access.Visitor, *llm.Error)
 }
 
 // Verifier checks ID tokens and returns the mail address of their owner.
@@ -68,10 +70,11 @@ type Server struct {
 	o             Options
 	provider      *provider
 	client, admin map[string]http.Handler // by path
-	operators     browsers
-	failures      *access.Failures // wrong user codes
-	started       *access.Failures // device codes, by address
-	unknown       *access.Failures // tokens that are not known, by address
+	operators     browsers                // of the admin port
+	visitors      browsers                // of the client port
+	failures      *access.Failures        // wrong user codes
+	started       *access.Failures        // device codes, by address
+	unknown       *access.Failures        // tokens that are not known, by address
 	refusals      refusals
 	renewals      singleflight.Group // of sessions, by id
 }
@@ -88,6 +91,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.provider = &provider{o: &s.o, client: client}
 	s.operators = browsers{s: s, cookie: sessionCookie, purpose: sessionSecret, origin: o.Admin}
+	s.visitors = browsers{s: s, cookie: visitCookie, purpose: visitSecret, origin: o.URL}
 	s.admin = map[string]http.Handler{logoutPath: samePage(post(s.logout))}
 	if o.Issuer == "" {
 		return s, nil

@@ -20,7 +20,11 @@ type Page struct {
 	NeedsKey bool   // the models are not shown, because the request had no key
 	Models   []protocol.Model
 	Setups   []protocol.Setup
+	Usage    bool // there is the page My usage
 }
+
+// usagePath is the page My usage.
+const usagePath = "/my-usage"
 
 //go:embed page.html
 var source string
@@ -51,7 +55,7 @@ func (p Page) Serve(w http.ResponseWriter, req *http.Request) {
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Content-Security-Policy", policy)
 		h.Set("Referrer-Policy", "no-referrer")
-		body = []byte(strings.NewReplacer("<!-- SDKs -->", sdkLines(sdks), "<!-- models -->", p.modelList(names, base)).Replace(source))
+		body = []byte(strings.NewReplacer("<!-- SDKs -->", sdkLines(sdks), "<!-- models -->", p.modelList(names, base), "<!-- usage -->", p.usageLink()).Replace(source))
 	} else {
 		h.Set("Content-Type", "application/json")
 		body, _ = json.Marshal(struct { // strings only
@@ -75,6 +79,15 @@ func sdkLines(sdks []sdk) string {
 		b.WriteString(html.EscapeString(fmt.Sprintf("export %s=%s   # %s\n", s.Variable, s.BaseURL, s.Name)))
 	}
 	return b.String()
+}
+
+// usageLink returns the link to the page My usage, if there is one.
+func (p Page) usageLink() string {
+	if !p.Usage {
+		return ""
+	}
+	return `<h2>Usage</h2>
+<p><a href="` + html.EscapeString(p.BasePath+usagePath) + `">My usage</a>: what you have used, your limits and budgets, and requests that were refused.</p>`
 }
 
 // modelList returns the part of the page about models.

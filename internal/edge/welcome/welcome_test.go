@@ -26,6 +26,13 @@ func TestPage(t *testing.T) {
 	if !strings.Contains(html, "export X_BASE_URL=http://gateway.example/llm/v1 ") || strings.Contains(html, "a<b>") || !strings.Contains(html, "a&lt;b&gt;") || len(html) > 4<<10 {
 		t.Error(html)
 	}
+	if strings.Contains(html, usagePath) {
+		t.Error("without a store there is no page My usage")
+	}
+	p.Usage = true
+	if html := serve(p, "text/html").Body.String(); !strings.Contains(html, `href="/llm/my-usage"`) || len(html) > 4<<10 {
+		t.Error(html)
+	}
 	for range maxShown + 7 {
 		p.Models = append(p.Models, protocol.Model{ID: "m"})
 	}

@@ -34,10 +34,11 @@ func readKey(ctx context.Context, c db.Conn, id string) (access.Record, error) {
 
 // KeyFilter selects keys. An empty field selects all.
 type KeyFilter struct {
-	Org  string
-	Team string // of Org
-	Name string
-	Who  Who
+	Org   string
+	Team  string // of Org
+	Name  string
+	Owner string // account of a person, whose own keys are selected
+	Who   Who
 }
 
 // where returns the conditions of the filter.
@@ -45,6 +46,7 @@ func (f *KeyFilter) where() (w db.Where) {
 	w.AddIf(f.Org != "", "k.org = ", f.Org)
 	w.AddIf(f.Team != "", "k.team = ", f.Team)
 	w.AddIf(f.Name != "", "k.name = ", f.Name)
+	w.AddIf(f.Owner != "", "k.owner = ", f.Owner)
 	w.AddIf(f.Who == Clients, "k.role = ", "")
 	w.AddIf(f.Who == Operators, "k.role <> ", "")
 	return w
@@ -88,6 +90,27 @@ func clampLimit(limit int) int64 {
 
 // CreateKey adds a key. It ignores the record's revision and the limits of team and organisation.
 func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
+	return s.createKey(ctx, r, func(context.Context, db.Conn) error { return nil })
+}
+
+// ErrTooManyKeys is the error of a person who has as many keys as the rule allows.
+var ErrTooManyKeys = Error("you have as many keys as you may; revoke one first")
+
+// CreateOwnKey adds a key of a person, who may have a number of keys that are neither revoked nor expired. Keys that are
+// created at once are counted one after the other.
+func (s *Store) CreateOwnKey(ctx context.Context, r access.Record, most int) error {
+	return s.createKey(ctx, r, func(ctx context.Context, c db.Conn) error {
+		var valid int
+		err := c.Row(ctx, `SELECT count(*) FROM keys WHERE owner = $1 AND owner <> '' AND revoked = 0 AND (expires = 0 OR expires > $2)`, r.Owner, nanos(r.Created))(&valid)
+		if err == nil && valid >= most {
+			err = ErrTooManyKeys
+		}
+		return err
+	})
+}
+
+// createKey adds a key if check allows it. Taking the revision before it locks out other keys.
+func (s *Store) createKey(ctx context.Context, r access.Record, check func(context.Context, db.Conn) error) error {
 	if err := checkID("key", r.ID); err != nil {
 		return err
 	}
@@ -109,6 +132,9 @@ func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
 		if err != nil {
 			return err
 		}
+		if err := check(ctx, c); err != nil {
+			return err
+		}
 		args := append([]any{r.ID, keys, revision, r.Org, string(r.Role), nanos(r.Created), nanos(r.Revoked)}, fields...)
 		args = append(args, digestArgs(r.Digests)...)
 		err = c.Exec(ctx, `INSERT INTO keys (id, seq, revision, org, role, created, revoked,
@@ -116,6 +142,9 @@ func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
 			pepper, digest, until, old_pepper, old_digest, old_until) VALUES `+db.Placeholders(1, len(args)), args...)
 		if err != nil && s.db.Is(err, db.Duplicate) {
 			return ErrExists
+		}
+		if err == nil && r.Owner != "" {
+			err = c.Exec(ctx, `UPDATE keys SET owner = $2 WHERE id = $1`, r.ID, r.Owner)
 		}
 		if err != nil {
 			return err

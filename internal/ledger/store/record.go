@@ -23,7 +23,7 @@ const (
 	COALESCE(t.limit_requests, 0), COALESCE(t.limit_tokens, 0), COALESCE(t.limit_concurrency, 0), COALESCE(t.budget, 0), COALESCE(t.budget_window, 0), COALESCE(substr(t.budgets, 1, 256), ''),
 	o.limit_requests, o.limit_tokens, o.limit_concurrency, o.budget, o.budget_window, substr(o.budgets, 1, 256),
 	COALESCE(t.blocked, FALSE), o.blocked,
-	substr(k.scim_name, 1, 256), k.scim_required, k.removed,
+	substr(k.scim_name, 1, 256), k.scim_required, k.removed, substr(k.owner, 1, 256),
 	k.revision, COALESCE(t.top, 0), o.top`
 	recordJoins  = ` JOIN orgs o ON o.id = k.org LEFT JOIN teams t ON t.org = k.org AND t.id = k.team `
 	recordTables = `keys k` + recordJoins
@@ -67,7 +67,7 @@ func scanRecord(c db.Conn, row db.Scan, more ...any) (access.Record, error) {
 	dest = append(dest, limitDest(&r.Limit)...)
 	dest = append(dest, limitDest(&r.TeamLimit)...)
 	dest = append(dest, limitDest(&r.OrgLimit)...)
-	dest = append(dest, &r.TeamBlocked, &r.OrgBlocked, &r.SCIMName, &r.SCIMRequired, &s.removed, &s.revision, &s.team, &s.org)
+	dest = append(dest, &r.TeamBlocked, &r.OrgBlocked, &r.SCIMName, &r.SCIMRequired, &s.removed, &r.Owner, &s.revision, &s.team, &s.org)
 	if err := row(append(dest, more...)...); err != nil {
 		return access.Record{}, err
 	}

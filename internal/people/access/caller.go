@@ -1,8 +1,6 @@
 package access
 
 import (
-	"strings"
-
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -16,6 +14,7 @@ type Caller struct {
 	Key      string // id of the key; empty for keys of the configuration file
 	Name     string // of the key, for people
 	Person   string // name of the person whose account the key is; empty: it is none
+	Own      string // id of the person's own key that was sent; Key is the person's account then
 	Team     string
 	Org      string
 	Tenant   string          // whose data it may use: its organisation, or its key if that is in the file; empty without keys
@@ -27,6 +26,7 @@ type Caller struct {
 
 	unrestricted bool    // for keys of the configuration file
 	scope        *Record // nil for keys of the configuration file
+	narrow       *Record // the person's own key that was sent; nil: none
 	begin        func(request, model string) *llm.Error
 }
 
@@ -101,12 +101,7 @@ func (c Caller) Sees(model string) bool {
 	if c.scope == nil || model == "" {
 		return false
 	}
-	for _, m := range c.scope.Models {
-		if begin, open := strings.CutSuffix(m, "*"); model == m || open && strings.HasPrefix(model, begin) {
-			return true
-		}
-	}
-	return false
+	return covers(c.scope.Models, model) && (c.narrow == nil || covers(c.narrow.Models, model))
 }
 
 // valid reports whether the role exists.
@@ -116,4 +111,15 @@ func (r Role) valid() bool {
 		return true
 	}
 	return false
+}
+
+// Models returns the models that the caller may use, by name or prefix: those of the person's own key, if that was sent.
+func (c Caller) Models() []string {
+	switch {
+	case c.narrow != nil:
+		return c.narrow.Models
+	case c.scope != nil:
+		return c.scope.Models
+	}
+	return nil
 }

@@ -118,13 +118,13 @@ func (d *Directory) Check(r *http.Request) (Caller, *llm.Error) {
 		return Caller{}, d.wrongKeys.reject(r, text, time.Now())
 	}
 	e, err := d.authenticate(r, id, sec)
-	if err == nil && e.record.Role != "" {
-		err = errOperatorKey()
+	if err == nil {
+		var c Caller
+		if c, err = d.callerOf(r, e, time.Now()); err == nil {
+			return c, nil
+		}
 	}
-	if err != nil {
-		return Caller{Claimed: strings.Clone(id)}, err // a substring would keep the secret in memory
-	}
-	return e.caller, nil
+	return Caller{Claimed: strings.Clone(id)}, err // a substring would keep the secret in memory
 }
 
 // Owner returns the record of a key that is in memory, and whether there is one.

@@ -44,6 +44,10 @@ func errPersonRemoved() *llm.Error {
 	return &llm.Error{Kind: llm.Permission, Code: "removed_account", Message: "your company's directory does not assign this gateway to you, or no longer does; ask its administrator"}
 }
 
+func errNoToken() *llm.Error {
+	return &llm.Error{Kind: llm.Authentication, Code: "invalid_token", Message: "the token is not a signed JWT of a configured identity provider"}
+}
+
 func errNoRole() *llm.Error {
 	return &llm.Error{Kind: llm.Permission, Code: "no_role", Message: "your account has no role in the admin API; ask the gateway's operator for one"}
 }

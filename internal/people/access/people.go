@@ -28,6 +28,7 @@ type Person struct {
 	// Settings are for the coding agent of the person; nil: none. Like the role they come from the
 	// token and are not stored.
 	Settings *Settings
+	OwnKeys  *OwnKeys // that the person may create; nil: none. It is not stored either
 	// Groups are the SCIM groups with which the rules were compared; nil: none. ByGroups says that the rule
 	// holds because of them.
 	Groups   *SCIMGroups
@@ -133,7 +134,7 @@ func (c *Clients) admit(r *http.Request, token string) (Caller, *Person, *llm.Er
 // whose team or organisation is blocked, is not admitted.
 func (c *Clients) Admit(r *http.Request, token string) (*Person, *llm.Error) {
 	if c.tokens == nil || !isToken(token) {
-		return nil, &llm.Error{Kind: llm.Authentication, Code: "invalid_token", Message: "the token is not a signed JWT of a configured identity provider"}
+		return nil, errNoToken()
 	}
 	_, p, fault := c.admit(r, token)
 	return p, fault
@@ -227,13 +228,10 @@ func (d *Directory) person(r *http.Request, p *Person) (Caller, *llm.Error) {
 	if !e.recentlyUsed.Load() {
 		e.recentlyUsed.Store(true)
 	}
-	if !e.record.Revoked.IsZero() {
-		return Caller{}, errPersonRevoked()
+	if fault := e.checkPerson(r, now); fault != nil {
+		return e.caller, fault
 	}
-	if !e.record.Removed.IsZero() {
-		return Caller{}, errPersonRemoved()
-	}
-	return e.caller, e.check(r, now)
+	return e.caller, nil
 }
 
 // savePerson saves an account. While the store is down, a person with a known team gets what the

@@ -12,10 +12,8 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/people/pepperfile"
 )
-
-// pepperMin is the minimum length of a pepper in bytes.
-const pepperMin = 32
 
 // Peppers turn secrets into digests. They are not in the store, so that nobody can test secrets
 // with read access to it, or create keys with write access. The first has version 1; new digests
@@ -42,12 +40,12 @@ type hasher struct {
 // as keys use it.
 func NewPeppers(list []secret.String) (Peppers, error) {
 	if len(list) == 0 {
-		return Peppers{}, fmt.Errorf("there is no pepper; give one of at least %d random bytes", pepperMin)
+		return Peppers{}, fmt.Errorf("there is no pepper; give one of at least %d random bytes", pepperfile.Min)
 	}
 	var p Peppers
 	for i, s := range list {
-		if len(s) < pepperMin {
-			return Peppers{}, fmt.Errorf("pepper %d has %d bytes; give at least %d random ones, such as 'openssl rand -hex 32' makes", i+1, len(s), pepperMin)
+		if len(s) < pepperfile.Min {
+			return Peppers{}, fmt.Errorf("pepper %d has %d bytes; give at least %d random ones, such as 'openssl rand -hex 32' makes", i+1, len(s), pepperfile.Min)
 		}
 		one, err := newPepper(i+1, []byte(s.Reveal()))
 		if err != nil {

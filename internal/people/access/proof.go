@@ -42,22 +42,16 @@ func (p Peppers) matching(id string, sec secret.String, digests []Digest) (sum [
 	return sum
 }
 
-// Proven authenticates a client or an operator by a proof.
-func (c *Clients) Proven(r *http.Request, p Proof) (Record, *llm.Error) {
-	e, err := c.directory.proven(r, p)
-	if err != nil {
-		return Record{}, err
-	}
-	return e.record, nil
-}
-
 // ProvenOperator authenticates an operator by a proof.
 func (c *Clients) ProvenOperator(r *http.Request, p Proof) (Record, *llm.Error) {
-	record, err := c.Proven(r, p)
-	if err == nil && !record.Role.valid() {
-		err = errClientKey()
+	e, err := c.directory.proven(r, p)
+	switch {
+	case err != nil:
+		return Record{}, err
+	case !e.record.Role.valid():
+		return Record{}, errClientKey()
 	}
-	return record, err
+	return e.record, nil
 }
 
 // proven returns the key of a proof.

@@ -14,6 +14,7 @@ import (
 // secret: digests cannot be reversed, nor tested without the pepper.
 type Record struct {
 	ID       string // public part of the key
+	Owner    string // account of the person to whom the key belongs and whose requests are made with it; empty: none
 	Name     string // for operators
 	Org      string
 	Team     string // may be empty

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/isogloss-gateway/isogloss/internal/people/pepperfile"
 )
 
 // refusals is a file beside the snapshot with the keys, teams and organisations that were
@@ -116,7 +118,7 @@ func (f *refusals) write(text []byte) error {
 	}
 	_, err = file.Write(text)
 	if err = errors.Join(err, file.Sync(), file.Close()); err == nil && missing != nil {
-		err = syncFolder(filepath.Dir(f.path))
+		err = pepperfile.SyncFolder(filepath.Dir(f.path))
 	}
 	return err
 }
@@ -159,7 +161,7 @@ func replaceFile(path string, text []byte) error {
 	if err := writeSynced(path+".tmp", text); err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(path+".tmp", path), syncFolder(filepath.Dir(path)))
+	return errors.Join(os.Rename(path+".tmp", path), pepperfile.SyncFolder(filepath.Dir(path)))
 }
 
 func writeSynced(path string, text []byte) error {

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/isogloss-gateway/isogloss/internal/people/pepperfile"
 )
 
 // A snapshot is a line that names the format, an image, and a MAC over both. Nobody can add a key
@@ -160,7 +162,7 @@ func writeSnapshot(path string, key []byte, img *snapshotImage) (err error) {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	return pepperfile.SyncFolder(filepath.Dir(path))
 }
 
 // saver writes the snapshot after changes.

@@ -31,7 +31,7 @@ func full(p Peppers) (Record, string) {
 	l := quota.Limit{Requests: 1, Tokens: 2, Concurrency: 3, Budget: 4, Window: 5, More: "6/7"}
 	r.Limit, r.TeamLimit, r.OrgLimit = l, l, l
 	r.Revision = 9
-	r.SCIMName, r.SCIMRequired, r.Removed = "s", true, at.Add(4)
+	r.SCIMName, r.SCIMRequired, r.Removed, r.Owner = "s", true, at.Add(4), "person_x"
 	return r, key
 }
 

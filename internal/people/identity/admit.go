@@ -98,6 +98,6 @@ func (i *issuer) person(t *verified, m *matched) *access.Person {
 		ID: access.PersonID(g.Org, i.URL, t.subject), Name: name, Org: g.Org, Team: g.Team,
 		Models: g.Models, Endpoints: g.Endpoints, Criticality: g.Criticality, Limit: g.Limit,
 	}, g.Role, g.describe(m.why), t.expires)
-	p.Settings = g.Settings
+	p.Settings, p.OwnKeys = g.Settings, g.OwnKeys
 	return p
 }

@@ -40,6 +40,7 @@ type Grant struct {
 	Limit       quota.Limit // of each person
 	Role        access.Role // in the admin API; empty: none
 	Settings    *access.Settings
+	OwnKeys     *access.OwnKeys // that people may create; nil: none
 }
 
 // maxValues limits how many values of a claim are compared.

@@ -123,11 +123,28 @@ type ruleSettings struct {
 	// `managed-settings.json` of Claude Code: an object of at most 256 KiB. It is read
 	// when the configuration is loaded. The default is none.
 	Settings string `key:"settings" example:"settings/search.json"`
+	// Keys that people may create for themselves, with `isogloss keys mine` and on the page
+	// My usage of the client port. Off unless written; `own_keys: {}` has the defaults.
+	// Requests with such a key are the person's: they count for the person's limits and
+	// budgets, and end with the account. It requires a store.
+	OwnKeys ownKeysSettings `key:"own_keys"`
 	// Role in the admin API. The default is none. Roles need a store.
 	Role string `key:"role" enum:"owner,admin,billing,auditor,key-manager" example:"auditor"`
 	// Whether groups of SCIM may give the role. The default is false: a rule with a role
 	// reads groups from the token only.
 	RoleByGroups bool `key:"role_by_scim_groups" example:"true"`
+}
+
+// ownKeysSettings is which keys people may create for themselves.
+type ownKeysSettings struct {
+	settings.At
+	// Keys of a person that are valid at once. The default is 5.
+	Max int `key:"max" minimum:"1" maximum:"100" example:"3"`
+	// Time after which a key expires at the latest. The default is 2160h, 90 days.
+	Expires time.Duration `key:"expires" minimum:"1h" maximum:"8784h" example:"720h"`
+	// Models that a key may have, by name or prefix with `*`, of those of the person. The
+	// default is all of them.
+	Models []string `key:"models" example:"[fast]"`
 }
 
 // budgetSettings is one of several budgets.

@@ -139,6 +139,13 @@ func (f *ruleSettings) budgets() (all []budget.Budget, valid bool) {
 	return all, valid
 }
 
+func (f *ownKeysSettings) resolve(store bool) *access.OwnKeys {
+	if !store {
+		f.Wrong("", "requires a store, in which keys are kept; write store, or remove own_keys")
+	}
+	return &access.OwnKeys{Max: cmp.Or(f.Max, 5), Expires: cmp.Or(f.Expires, 90*24*time.Hour), Models: f.Models}
+}
+
 func (f *ruleSettings) resolve(store bool) Rule {
 	if !store {
 		for _, key := range []string{"requests_per_minute", "tokens_per_minute", "budget", "window", "budgets", "role"} {
@@ -163,6 +170,9 @@ func (f *ruleSettings) resolve(store bool) Rule {
 	}
 	out := Rule{RoleByGroups: f.RoleByGroups, SettingsFile: f.Path(f.Settings),
 		Grant: Grant{Org: f.Org, Team: f.Team, Models: f.Models, Criticality: f.Criticality, Role: access.Role(f.Role), Limit: limit}}
+	if f.Has("own_keys") {
+		out.Grant.OwnKeys = f.OwnKeys.resolve(store)
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.When)) {
 		out.When = append(out.When, Condition{Claim: name, Values: []string{f.When[name]}})
 	}

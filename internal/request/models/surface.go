@@ -22,6 +22,7 @@ type Surface struct {
 	}
 	BasePath string // of client paths
 	Draining bool   // the gateway is shutting down
+	Usage    bool   // there is the page My usage
 }
 
 // Serve serves a request. It reports false if the path is not one of these endpoints.
@@ -41,7 +42,7 @@ func (s *Surface) Serve(w http.ResponseWriter, req *http.Request) bool {
 	caller, err := s.Keys.Check(req)
 	switch {
 	case first && (err == nil || err.Kind == llm.Authentication && err.Code == ""): // it is shown without a key
-		page := welcome.Page{BasePath: s.BasePath, NeedsKey: err != nil, Setups: s.Dialects.Setups()}
+		page := welcome.Page{BasePath: s.BasePath, NeedsKey: err != nil, Setups: s.Dialects.Setups(), Usage: s.Usage}
 		if err == nil {
 			page.Models = s.List(req.Context(), caller.Sees)
 		}

@@ -178,7 +178,7 @@ func (r *Relay) serveRest(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	exchange.NewClientWriter(w).DiscardBody()
-	surface := models.Surface{View: s.Models, Dialects: r.dialects, Keys: s.Keys, BasePath: s.BasePath, Draining: r.draining.Load()}
+	surface := models.Surface{View: s.Models, Dialects: r.dialects, Keys: s.Keys, BasePath: s.BasePath, Draining: r.draining.Load(), Usage: s.Books.Quotas != nil}
 	if _, _, err := r.dialects.Locate(req); err != nil || !surface.Serve(w, req) {
 		r.serveUnknown(s, w, req, err)
 	}

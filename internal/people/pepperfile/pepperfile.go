@@ -1,4 +1,5 @@
-package access
+// Package pepperfile keeps a pepper of keys in a file.
+package pepperfile
 
 import (
 	"bytes"
@@ -14,9 +15,12 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 )
 
-// LoadPepper reads a pepper from a file, and creates the file if it does not exist. Concurrent
+// Min is the minimum length of a pepper in bytes.
+const Min = 32
+
+// Load reads a pepper from a file, and creates the file if it does not exist. Concurrent
 // processes get the same pepper.
-func LoadPepper(path string) (secret.String, error) {
+func Load(path string) (secret.String, error) {
 	p, err := readPepper(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := makePepper(path); err != nil {
@@ -50,9 +54,9 @@ func readPepper(path string) (secret.String, error) {
 		return "", err
 	}
 	text = bytes.TrimSpace(text)
-	if len(text) < pepperMin {
+	if len(text) < Min {
 		// Do not replace it: all keys made with it would be lost.
-		return "", fmt.Errorf("%s has %d bytes, and a pepper has %d or more; put the right one back from a backup, or remove the file if no keys were made yet", path, len(text), pepperMin)
+		return "", fmt.Errorf("%s has %d bytes, and a pepper has %d or more; put the right one back from a backup, or remove the file if no keys were made yet", path, len(text), Min)
 	}
 	return secret.String(text), nil
 }
@@ -74,11 +78,11 @@ func makePepper(path string) error {
 	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
+	return SyncFolder(filepath.Dir(path))
 }
 
-// syncFolder makes the names in a folder survive a power loss.
-func syncFolder(dir string) error {
+// SyncFolder makes the names in a folder survive a power loss.
+func SyncFolder(dir string) error {
 	d, err := os.Open(dir) //nolint:gosec // the operator's own path
 	if err != nil {
 		return err
