@@ -74,12 +74,12 @@ func (o *Options) fits(g *running.Gateway, p *config.Place) (bool, error) {
 	if p == nil {
 		return same, nil
 	}
-	store := absoluteStore(p.Store)
+	store := p.Store.AbsoluteName()
 	// Gateways with a shared database have a data folder each.
-	agrees := sameStore(g.Store, store) && (!p.Store.SQLite() || running.SameFile(p.Data, g.Data))
+	agrees := running.SameStore(g.Store, store) && (!p.Store.SQLite() || running.SameFile(p.Data, g.Data))
 	if same && !p.DataSet {
 		// The gateway's environment may have named the data folder, and with it the store's file.
-		agrees = sameStore(g.Store, store) || p.Store.SQLite() && strings.HasPrefix(g.Store, "sqlite:")
+		agrees = running.SameStore(g.Store, store) || p.Store.SQLite() && strings.HasPrefix(g.Store, "sqlite:")
 	}
 	switch {
 	case agrees:

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -100,7 +99,7 @@ func (o Options) openKeyring(ctx context.Context, create bool) (*Keyring, error)
 	if err := o.checkMarker(p); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(sqliteFile(p.Config)); err != nil && p.Store.SQLite() && !create {
+	if _, err := os.Stat(p.Store.File()); err != nil && p.Store.SQLite() && !create {
 		return nil, err
 	}
 	return openStore(ctx, p)
@@ -111,8 +110,8 @@ func (o *Options) askGateway(g *running.Gateway, p *config.Place, wrong error) *
 	k := &Keyring{Client: client.New(g.Transport()), Store: g.Store, close: func() error { return nil }}
 	if p != nil {
 		k.readModels(p)
-		if sameStore(absoluteStore(p.Store), g.Store) {
-			k.Store = storeName(p.Store)
+		if running.SameStore(p.Store.AbsoluteName(), g.Store) {
+			k.Store = p.Store.Name()
 		}
 	}
 	switch {
@@ -147,7 +146,7 @@ func openStore(ctx context.Context, p *config.Place) (*Keyring, error) {
 	}
 	api := admin.New(admin.Options{Operators: localOperator{"command line: " + whoami()}, Peppers: peppers, Keys: s, Tenants: s, Ledger: s, Audit: s, Limits: ledgerLimits{s}, Cell: p.Cell,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
-	k := &Keyring{Client: client.New(client.InProcess(api)), Store: storeName(p.Store), close: s.Close}
+	k := &Keyring{Client: client.New(client.InProcess(api)), Store: p.Store.Name(), close: s.Close}
 	k.readModels(p)
 	if p.Wrong != nil {
 		k.Notes = []string{mistakesNote(p.Wrong)}
@@ -207,52 +206,12 @@ func checkPepper(file string, cfg *config.Config) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil // Load reports the error
 	}
-	database := sqliteFile(cfg)
+	database := cfg.Store.File()
 	if _, err := os.Stat(database); err == nil {
 		return fmt.Errorf("there is no pepper in %s, and %s has keys that were made with one; put it back from its backup, or remove the database to start over", file, database)
 	}
 	return nil
 }
 
-// sqliteFile returns the path of the SQLite file.
-func sqliteFile(cfg *config.Config) string {
-	return strings.TrimPrefix(cfg.Store.URL.Reveal(), "sqlite:")
-}
-
-// absoluteStore is storeName with the absolute path of an SQLite file. It is empty if there is no store.
-func absoluteStore(s config.Store) string {
-	if s.URL == "" {
-		return ""
-	}
-	file, sqlite := strings.CutPrefix(storeName(s), "sqlite:")
-	if abs, err := filepath.Abs(file); err == nil && sqlite {
-		file = abs
-	}
-	if !sqlite {
-		return file
-	}
-	return "sqlite:" + file
-}
-
-// sameStore reports whether two results of absoluteStore are the same store.
-func sameStore(a, b string) bool {
-	fileA, sqliteA := strings.CutPrefix(a, "sqlite:")
-	fileB, sqliteB := strings.CutPrefix(b, "sqlite:")
-	return a == b || sqliteA && sqliteB && running.SameFile(fileA, fileB)
-}
-
 // Close closes the store, if this process has opened it.
 func (k *Keyring) Close() error { return k.close() }
-
-// storeName returns the address of a store without its credentials.
-func storeName(s config.Store) string {
-	text := s.URL.Reveal()
-	if s.SQLite() {
-		return text
-	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return "postgres"
-	}
-	return u.Scheme + "://" + u.Host + u.Path
-}

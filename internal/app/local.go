@@ -29,7 +29,7 @@ func newIdentity(o *operations) running.Identity {
 	}
 	id := running.Identity{Configuration: file, Address: o.cfg.Listen, Data: data, Node: o.stores.node, Version: o.version, PID: os.Getpid()}
 	if o.cfg.Store.URL != "" {
-		id.Store = absoluteStore(o.cfg.Store)
+		id.Store = o.cfg.Store.AbsoluteName()
 	}
 	return id
 }

@@ -16,7 +16,7 @@ const serviceData = "/var/lib/isogloss"
 // checkMarker fails unless the store of a command is certainly the store of the gateway. It is for a store
 // whose file or pepper is in the data folder, while no gateway runs.
 func (o *Options) checkMarker(p *config.Place) error {
-	if len(p.Store.Peppers) > 0 && !running.SameFile(filepath.Dir(sqliteFile(p.Config)), p.Data) {
+	if len(p.Store.Peppers) > 0 && !running.SameFile(filepath.Dir(p.Store.File()), p.Data) {
 		return nil
 	}
 	switch last, err := running.ReadMarker(p.Data); {

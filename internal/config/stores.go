@@ -41,6 +41,33 @@ func (s *Store) FromText(text string) { s.URL = secret.String(text) }
 // SQLite reports whether the store is an SQLite file.
 func (s *Store) SQLite() bool { return strings.HasPrefix(s.URL.Reveal(), "sqlite:") }
 
+// File returns the path of the SQLite file.
+func (s *Store) File() string { return strings.TrimPrefix(s.URL.Reveal(), "sqlite:") }
+
+// Name returns the address of the store without its credentials.
+func (s *Store) Name() string {
+	text := s.URL.Reveal()
+	if s.SQLite() {
+		return text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return "postgres"
+	}
+	return u.Scheme + "://" + u.Host + u.Path
+}
+
+// AbsoluteName is Name with the absolute path of an SQLite file. It is empty if there is no store.
+func (s *Store) AbsoluteName() string {
+	switch abs, err := filepath.Abs(s.File()); {
+	case s.URL == "":
+		return ""
+	case s.SQLite() && err == nil:
+		return "sqlite:" + abs
+	}
+	return s.Name()
+}
+
 // isFile reports whether the store is an SQLite file, as it is written.
 func (s *Store) isFile() bool { return s.URL == "" || s.URL == "sqlite" || s.SQLite() }
 

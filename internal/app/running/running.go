@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/edge/local"
@@ -179,6 +180,13 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("the gateway on %s has stopped before its response: %w; run the command again", t.address, err)
 	}
 	return nil, fmt.Errorf("the gateway on %s has stopped before its response: %w; the change may have been made: look with 'isogloss keys list' before you run the command again", t.address, err)
+}
+
+// SameStore reports whether two names of stores, with absolute paths, are of one store.
+func SameStore(a, b string) bool {
+	fileA, sqliteA := strings.CutPrefix(a, "sqlite:")
+	fileB, sqliteB := strings.CutPrefix(b, "sqlite:")
+	return a == b || sqliteA && sqliteB && SameFile(fileA, fileB)
 }
 
 // SameFile reports whether two paths are one file or folder. Neither needs to exist. An empty path is none.

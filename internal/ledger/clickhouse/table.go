@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/bounds"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
 
@@ -108,7 +109,7 @@ const insertQuery = "INSERT INTO requests FORMAT JSONEachRow"
 // encode returns rows as JSON, one on each line.
 func encode(partition int, rows []Row) (data []byte, err error) {
 	for i := range rows {
-		r := store.BoundRow(rows[i].Row)
+		r := bounds.Row(rows[i].Row)
 		more := extra{FirstToken: int64(r.FirstToken), User: r.User, Units: usage.MapOf(r.Usage.Other, usage.Key), Log: rows[i].Log, Partition: partition, Position: rows[i].Position}
 		for _, tag := range r.Tags {
 			more.Names, more.Values = append(more.Names, tag.Key), append(more.Values, tag.Value)

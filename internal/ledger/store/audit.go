@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/plain"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/bounds"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
 )
 
@@ -47,9 +48,9 @@ func (e *Entry) hash(before []byte) [sha256.Size]byte {
 // form one chain.
 func (s *Store) Audit(ctx context.Context, e Entry) error {
 	for _, text := range []*string{&e.Actor, &e.Org, &e.Address, &e.Action, &e.Object, &e.Before, &e.After} {
-		*text = bound(plain.Line(*text))
+		*text = bounds.Text(plain.Line(*text))
 	}
-	e.Detail = boundTo(plain.Line(e.Detail), maxDetail)
+	e.Detail = bounds.TextTo(plain.Line(e.Detail), maxDetail)
 	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		var before []byte
 		if err := c.Row(ctx, `UPDATE audit_head SET n = n + 1 WHERE one = 1 RETURNING n, hash`)(&e.N, &before); err != nil {

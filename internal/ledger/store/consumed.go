@@ -48,6 +48,3 @@ func (s *Store) AddSums(ctx context.Context, c db.Conn, batches []usage.Batch, b
 	}
 	return s.raiseAlerts(ctx, c, rows)
 }
-
-// BoundRow returns a row within the bounds of the ledger, as Append stores it.
-func BoundRow(r usage.Row) usage.Row { return boundRow(r) }

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/bounds"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 )
@@ -180,7 +181,7 @@ func keyArgs(r access.Record) ([]any, error) {
 	if err := checkLimit(r.Limit); err != nil {
 		return nil, err
 	}
-	args := []any{bound(r.Name), team, nanos(r.Expires), models, endpoints, networks, bound(r.Criticality)}
+	args := []any{bounds.Text(r.Name), team, nanos(r.Expires), models, endpoints, networks, bounds.Text(r.Criticality)}
 	return append(args, limitArgs(r.Limit)...), nil
 }
 
@@ -284,12 +285,9 @@ func noRow(err, instead error) error {
 	return err
 }
 
-// maxText is the maximum length of an id or a name in bytes.
-const maxText = 256
-
 // checkID rejects ambiguous ids: accounts are written ORG/TEAM.
 func checkID(what, id string) error {
-	if id == "" || len(id) > maxText/2 || !db.Storable(id) || strings.ContainsFunc(id, func(r rune) bool { return r == '/' || unicode.IsControl(r) }) {
+	if id == "" || len(id) > bounds.MaxText/2 || !db.Storable(id) || strings.ContainsFunc(id, func(r rune) bool { return r == '/' || unicode.IsControl(r) }) {
 		return Error(what + ": an id has 1 to 128 bytes, and no slash or control character")
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/bounds"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
@@ -79,7 +80,7 @@ func distinct(rows []usage.Row) ([]usage.Row, error) {
 		if r.ID == "" {
 			return nil, Error("a row of the ledger has no id")
 		}
-		list[i] = boundRow(r)
+		list[i] = bounds.Row(r)
 	}
 	slices.SortStableFunc(list, func(a, b usage.Row) int { return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.ID, b.ID)) })
 	return slices.CompactFunc(list, func(a, b usage.Row) bool { return a.ID == b.ID && a.Began.Equal(b.Began) }), nil

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/bounds"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -221,7 +222,7 @@ func TestAbsurdRows(t *testing.T) {
 		no(t, put(ctx, s, []usage.Row{absurd, other, third}))
 		got, err := s.Rows(ctx, RowQuery{})
 		no(t, err)
-		if len(got) != 3 || len(got[0].Node) > 256 || got[0].Key != "ab" || got[0].Cost != nil || *got[1].Cost != maxMoney || got[1].Usage.Input != maxTokens || len(got[0].Attempts) != maxAttempts {
+		if len(got) != 3 || len(got[0].Node) > 256 || got[0].Key != "ab" || got[0].Cost != nil || *got[1].Cost != bounds.MaxMoney || got[1].Usage.Input != bounds.MaxTokens || len(got[0].Attempts) != bounds.MaxAttempts {
 			t.Errorf("%+v", got)
 		}
 		if err := put(ctx, s, []usage.Row{{}}); err == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/bounds"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
 )
 
@@ -40,7 +41,7 @@ const nodeColumns = `id, name, version, started, seen, stopped, config, loaded, 
 // were not seen for a day.
 func (s *Store) AddNode(ctx context.Context, n Node, text string) error {
 	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
-		if err := c.Exec(ctx, `DELETE FROM nodes WHERE name = $1 AND stopped > 0 OR seen < $2`, bound(n.Name), nanos(n.Seen.Add(-nodeTTL))); err != nil {
+		if err := c.Exec(ctx, `DELETE FROM nodes WHERE name = $1 AND stopped > 0 OR seen < $2`, bounds.Text(n.Name), nanos(n.Seen.Add(-nodeTTL))); err != nil {
 			return err
 		}
 		if err := c.Exec(ctx, `DELETE FROM nodes WHERE id IN (SELECT id FROM nodes ORDER BY seen DESC, id LIMIT $1 OFFSET $2)`, int64(maxNodes), int64(maxNodes-1)); err != nil {
@@ -57,7 +58,7 @@ func (s *Store) UpdateNode(ctx context.Context, n Node, text string) error {
 }
 
 func putNode(ctx context.Context, c db.Conn, n Node, text string) error {
-	args := []any{bound(n.ID), bound(n.Name), bound(n.Version), nanos(n.Started), nanos(n.Seen), nanos(n.Stopped), bound(n.Config), nanos(n.Loaded), nanos(n.Refused),
+	args := []any{bounds.Text(n.ID), bounds.Text(n.Name), bounds.Text(n.Version), nanos(n.Started), nanos(n.Seen), nanos(n.Stopped), bounds.Text(n.Config), nanos(n.Loaded), nanos(n.Refused),
 		n.Open, n.Waiting, int64(n.Oldest), n.Captured}
 	if err := c.Exec(ctx, `INSERT INTO nodes (`+nodeColumns+`) VALUES `+db.Placeholders(1, len(args))+` ON CONFLICT (id) DO UPDATE SET
 		seen = excluded.seen, stopped = excluded.stopped, config = excluded.config, loaded = excluded.loaded, refused = excluded.refused, open = excluded.open,
@@ -65,14 +66,14 @@ func putNode(ctx context.Context, c db.Conn, n Node, text string) error {
 		return err
 	}
 	if text == "" || len(text) > maxConfigText {
-		return c.Exec(ctx, `UPDATE node_configs SET seen = $1 WHERE digest = $2 AND seen < $1`, nanos(n.Seen), bound(n.Config))
+		return c.Exec(ctx, `UPDATE node_configs SET seen = $1 WHERE digest = $2 AND seen < $1`, nanos(n.Seen), bounds.Text(n.Config))
 	}
 	if err := c.Exec(ctx, `DELETE FROM node_configs WHERE digest IN (SELECT digest FROM node_configs WHERE digest <> $1 ORDER BY seen DESC, digest LIMIT $2 OFFSET $3)`,
-		bound(n.Config), int64(maxNodes), int64(maxNodeConfigs-1)); err != nil {
+		bounds.Text(n.Config), int64(maxNodes), int64(maxNodeConfigs-1)); err != nil {
 		return err
 	}
 	return c.Exec(ctx, `INSERT INTO node_configs (digest, text, seen) VALUES ($1, $2, $3) ON CONFLICT (digest) DO UPDATE SET seen = excluded.seen`,
-		bound(n.Config), boundTo(text, maxConfigText), nanos(n.Seen))
+		bounds.Text(n.Config), bounds.TextTo(text, maxConfigText), nanos(n.Seen))
 }
 
 // Nodes returns the processes that are known, by name, the latest first.

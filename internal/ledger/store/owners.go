@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/bounds"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
 )
 
@@ -24,7 +25,7 @@ func (s *Store) Owner(ctx context.Context, id string) (owner string, err error) 
 func (s *Store) AddOwners(ctx context.Context, owners map[string]string, now time.Time) error {
 	in := db.Insert{Head: `INSERT INTO owners (id, owner, created) `, Tail: ` ON CONFLICT (id) DO NOTHING`}
 	for id, owner := range owners {
-		in.Rows = append(in.Rows, []any{bound(id), bound(owner), nanos(now)})
+		in.Rows = append(in.Rows, []any{bounds.Text(id), bounds.Text(owner), nanos(now)})
 	}
 	return s.db.Write(ctx, in.Run)
 }

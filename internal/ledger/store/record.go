@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/bounds"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
@@ -72,7 +73,7 @@ func scanRecord(c db.Conn, row db.Scan, more ...any) (access.Record, error) {
 		return access.Record{}, err
 	}
 	if err := s.finish(); err != nil {
-		c.Log.Warn("a key in the store is invalid and is blocked", "key", bound(r.ID), "error", err)
+		c.Log.Warn("a key in the store is invalid and is blocked", "key", bounds.Text(r.ID), "error", err)
 		r.Invalid, r.Models, r.Endpoints, r.Networks, r.Limit, r.TeamLimit, r.OrgLimit = true, nil, nil, nil, quota.Limit{}, quota.Limit{}, quota.Limit{}
 	}
 	return *r, nil

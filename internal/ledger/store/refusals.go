@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/bounds"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/sums"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
@@ -46,9 +47,9 @@ func BoundRefusals(counts []usage.RefusalCount) []usage.RefusalCount {
 	for i := range list {
 		c := &list[i]
 		for _, text := range []*string{&c.Log, &c.Node, &c.Org, &c.Team, &c.Key, (*string)(&c.Reason)} {
-			*text = bound(*text)
+			*text = bounds.Text(*text)
 		}
-		c.Count = clamp(c.Count, maxRefused)
+		c.Count = bounds.Clamp(c.Count, maxRefused)
 	}
 	place := func(a, b usage.RefusalCount) int {
 		return cmp.Or(cmp.Compare(minuteOf(a.Minute), minuteOf(b.Minute)), cmp.Compare(a.Org, b.Org), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Log, b.Log))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/bounds"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
 )
@@ -47,7 +48,7 @@ func (s *Store) CreateTenant(ctx context.Context, t Tenant) error {
 	if !db.Storable(t.Org) {
 		return ErrNoOrg
 	}
-	args = append(args, bound(t.Name), t.Blocked, nanos(t.Created))
+	args = append(args, bounds.Text(t.Name), t.Blocked, nanos(t.Created))
 	args = append(args, limitArgs(t.Limit)...)
 	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		revision, _, err := nextRevision(ctx, c, 0)
@@ -81,7 +82,7 @@ func (s *Store) UpdateTenant(ctx context.Context, org, team string, edit func(*T
 		if err := edit(&t); err != nil {
 			return err
 		}
-		t.Org, t.Team, t.Created, t.Name = org, team, old.Created, bound(t.Name)
+		t.Org, t.Team, t.Created, t.Name = org, team, old.Created, bounds.Text(t.Name)
 		if err := checkLimit(t.Limit); err != nil {
 			return err
 		}

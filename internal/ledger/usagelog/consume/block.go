@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/ledger/clickhouse"
-	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/bounds"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog/ledger"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
@@ -158,7 +158,7 @@ func (b *blocks) fill(block *ledger.Block, messages []message, at map[string]int
 		}
 		for j := range m.events {
 			if e := &m.events[j]; e.Position > at[m.Log] {
-				row := store.BoundRow(e.Row())
+				row := bounds.Row(e.Row())
 				p.Rows = append(p.Rows, row)
 				rows = append(rows, clickhouse.Row{Row: row, Log: m.Log, Position: e.Position})
 			}

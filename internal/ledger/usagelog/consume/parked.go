@@ -6,7 +6,7 @@ import (
 	"hash/fnv"
 
 	"github.com/isogloss-gateway/isogloss/internal/ledger/clickhouse"
-	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/bounds"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog/ledger"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
@@ -61,7 +61,7 @@ func readable(waiting []ledger.Parked) (known []ledger.Parked, rows []clickhouse
 	for _, p := range waiting {
 		if e, err := usagelog.DecodeEvent([]byte(p.Event)); err == nil {
 			known = append(known, p)
-			rows = append(rows, clickhouse.Row{Row: store.BoundRow(e.Row()), Log: p.Log, Position: p.Position})
+			rows = append(rows, clickhouse.Row{Row: bounds.Row(e.Row()), Log: p.Log, Position: p.Position})
 		}
 	}
 	return known, rows
