@@ -110,7 +110,7 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	for class, least := range map[string]int{"": 7500, "identity": 300, "issuers": 200, "signin": 140, "scim": 200, "metadata": 300, "records": 240, "clickhouse": 120, "terminal": 500, "open": 180, "local": 250, "refusals": 40} {
+	for class, least := range map[string]int{"": 7500, "identity": 300, "issuers": 200, "signin": 140, "scim": 200, "metadata": 300, "records": 240, "clickhouse": 120, "terminal": 500, "open": 180, "local": 250, "refusals": 27} {
 		if n[class] < least {
 			t.Errorf("%d attacks of %q, want at least %d", n[class], class, least)
 		}

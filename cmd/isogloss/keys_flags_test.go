@@ -15,10 +15,11 @@ import (
 // TestKeysFlagsAreSymmetric checks that what one of the keys commands can do its kin can, too.
 func TestKeysFlagsAreSymmetric(t *testing.T) {
 	for _, cmd := range leaves(newKeys()) {
-		has := func(name string) bool { return cmd.Flags().Lookup(name) != nil }
+		has := func(name string) bool { return cmd.Flag(name) != nil }
 		path := cmd.CommandPath()
+		remote := strings.Contains(path+" ", " mine ") // asks a gateway at its address, and needs no configuration
 		for _, name := range []string{"config", "json"} {
-			if !has(name) {
+			if !has(name) && !(remote && name == "config") {
 				t.Errorf("%s has no --%s", path, name)
 			}
 		}

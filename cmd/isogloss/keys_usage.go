@@ -49,7 +49,7 @@ with the highest cost come first, unless they are grouped by hour or day.`,
 	org := f.String("org", "", "only of this organisation")
 	team := f.String("team", "", "only of this team; of the organisation \"default\" without --org")
 	f.String("model", "", "only of this model")
-	f.String("target", "", "only those served by this target, such as openai/gpt-5-mini")
+	f.String("target", "", "only those served by this target, such as openai/gpt-6-luna")
 	f.String("user", "", "only of this end user, as the ledger has it")
 	tag := f.String("tag", "", "only with this tag, such as team:search")
 	asJSON := f.Bool("json", false, "print JSON")
@@ -198,9 +198,6 @@ func printUsage(w io.Writer, u admin.UsageView, groups []string) error {
 		cells = append(cells, number(s.Requests), number(inputOf(s)), number(outputOf(s)), "$"+s.Cost)
 		if u.Total.Refused > 0 {
 			cells = append(cells, number(s.Refused))
-		}
-		for i := range cells {
-			cells[i] = plain.Line(cells[i])
 		}
 		fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}

@@ -63,13 +63,15 @@ func newVerifier(issuers []identity.Issuer) (*identity.Verifier, error) {
 	for i := range list {
 		list[i].Rules = slices.Clone(list[i].Rules)
 		for j := range list[i].Rules {
-			r, err := &list[i].Rules[j], error(nil)
+			r := &list[i].Rules[j]
 			if r.SettingsFile == "" {
 				continue
 			}
-			if r.Grant.Settings, err = agentapi.ReadSettings(r.SettingsFile); err != nil {
+			text, err := agentapi.ReadSettings(r.SettingsFile)
+			if err != nil {
 				return nil, fmt.Errorf("identity: %w", err)
 			}
+			r.Grant.Settings = text
 		}
 	}
 	v, err := identity.New(list)

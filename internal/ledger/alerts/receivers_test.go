@@ -280,7 +280,7 @@ func TestMailServersThatFail(t *testing.T) {
 			}
 		})
 	}
-	plainServer := startMail(t, nil, false, func(m *mailServer, s *smtp.Server) { s.AllowInsecureAuth = true })
+	plainServer := startMail(t, nil, false, func(_ *mailServer, s *smtp.Server) { s.AllowInsecureAuth = true })
 	if err := sendTo(t, mailReceiver(plainServer.address), aboutBudget(), patient); err == nil || !strings.Contains(err.Error(), "does not offer it") {
 		t.Errorf("a server without STARTTLS: %v", err)
 	}

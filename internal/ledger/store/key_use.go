@@ -8,11 +8,11 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/keyuse"
 )
 
-// KeyUse is how much a key was used, and KeyName a key with its name.
-type (
-	KeyUse  = keyuse.Use
-	KeyName = keyuse.Name
-)
+// KeyUse is how much a key was used.
+type KeyUse = keyuse.Use
+
+// KeyName is a key with its name.
+type KeyName = keyuse.Name
 
 // KeyUses returns the use of the keys with the given ids. Keys that do not exist are left out.
 func (s *Store) KeyUses(ctx context.Context, ids []string, since time.Time) (uses map[string]KeyUse, err error) {
