@@ -9,7 +9,7 @@ LINT_VERSION := v2.13.0
 TRY   := $(CURDIR)/tools/try.sh
 # One set of flags for everything that Go builds here, so that each package is compiled once. The race detector
 # needs cgo and a compilation of its own.
-export GOFLAGS := -trimpath -buildvcs=false -tags=grpcnotrace
+export GOFLAGS := $(shell ./deploy/goflags.sh)
 export CGO_ENABLED := 0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 5s

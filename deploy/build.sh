@@ -6,9 +6,6 @@
 #
 # The console is built before where npm is. CONSOLE=off leaves it out, CONSOLE=required fails
 # without npm.
-#
-# grpcnotrace leaves out gRPC's debug pages. Their templates keep the linker from
-# removing unused methods, which costs 15 MB.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=${VERSION:-$(git describe --tags --always --dirty 2>/dev/null || echo dev)}
@@ -22,4 +19,4 @@ auto)
   fi
   ;;
 esac
-CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -ldflags "-s -w -X main.version=$version" -o "$1" ./cmd/isogloss
+CGO_ENABLED=0 GOFLAGS=$(deploy/goflags.sh) go build -ldflags "-s -w -X main.version=$version" -o "$1" ./cmd/isogloss

@@ -27,12 +27,16 @@ func TestFalseGateway(t *testing.T) {
 		"objects":     {"", strings.Repeat(`{"exchange":`, piece/12)},
 		"members":     {`{"a":0`, strings.Repeat(`,"b":0`, piece/6)},
 	}
-	var answer [2]string
-	var sent atomic.Int64
+	type sending struct {
+		answer [2]string
+		sent   atomic.Int64
+	}
+	var current atomic.Pointer[sending] // a handler may still run when the next answer is tried
 	s := &http.Server{Handler: local.Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for text := answer[0]; ; text = answer[1] {
+		mine := current.Load()
+		for text := mine.answer[0]; ; text = mine.answer[1] {
 			n, err := io.WriteString(w, text)
-			if sent.Add(int64(n)); err != nil || sent.Load() > 1<<30 {
+			if mine.sent.Add(int64(n)); err != nil || mine.sent.Load() > 1<<30 {
 				return
 			}
 		}
@@ -41,13 +45,13 @@ func TestFalseGateway(t *testing.T) {
 	go func() { defer close(done); _ = s.Serve(l) }()
 	defer func() { _ = s.Close(); <-done }()
 	for name, a := range answers {
-		answer = a
-		sent.Store(0)
+		now := &sending{answer: a}
+		current.Store(now)
 		err := Attach(t.Context(), l.Name(), Filter{All: true, Count: 1, Bytes: 1000}, Handler{Attached: func() {}, Missed: func(int64, int64) {}, Exchange: func(*Exchange) error { return nil }})
 		if err == nil {
 			t.Errorf("%s: an exchange was received", name)
 		}
-		if n := sent.Load(); n > 2*maxRest {
+		if n := now.sent.Load(); n > 2*maxRest {
 			t.Errorf("%s: %d bytes were read", name, n)
 		}
 	}
