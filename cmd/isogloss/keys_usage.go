@@ -195,7 +195,7 @@ func printUsage(w io.Writer, u admin.UsageView, groups []string) error {
 	}
 	fmt.Fprintln(tw, strings.Join(titles, "\t"))
 	line := func(s *admin.UsageSum, cells []string) {
-		cells = append(cells, number(s.Requests), number(inputOf(s)), number(outputOf(s)), "$"+s.Cost)
+		cells = append(cells, number(s.Requests), number(inputOf(s)), number(outputOf(s)), "$"+plain.Line(s.Cost))
 		if u.Total.Refused > 0 {
 			cells = append(cells, number(s.Refused))
 		}

@@ -33,8 +33,9 @@ export async function signIn(text: string): Promise<void> {
   const response = await fetch('/api/v1/session', { method: 'POST', headers: { Authorization: 'Bearer ' + text } }).catch(() => {
     throw new ApiError(0, { detail: 'the gateway does not respond; is it running?' });
   });
+  const body = await response.text(); // an unread body keeps the request open
   if (response.ok) return;
-  if (response.status !== 503) throw new ApiError(response.status, problemOf(await response.text()) ?? { detail: response.statusText });
+  if (response.status !== 503) throw new ApiError(response.status, problemOf(body) ?? { detail: response.statusText });
   key = text;
 }
 
