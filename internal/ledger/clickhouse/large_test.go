@@ -39,7 +39,7 @@ const largeRows = `INSERT INTO requests SELECT
 	multiIf(rare, 'lost', failed, 'failed', 'answered') AS outcome, multiIf(rare, 'dropped', intDiv(h, 29) %% 25 = 0, 'approximated', 'exact') AS fidelity, if(failed, 0, intDiv(took, 10)) AS first_token,
 	multiIf(rare, 'rare', number %% 4 = 0, 'user-' || toString(k) || '-' || toString(intDiv(h, 23) %% 10), '') AS end_user,
 	if(rare OR number %% 10 = 0, ['feature'], []) AS tag_names, multiIf(rare, ['rare'], number %% 10 = 0, ['f' || toString(intDiv(h, 19) %% 50)], []) AS tag_values,
-	'{"q":80000,"b":120000000,"t":240000000,"ua":"OpenAI/Python 2.8.1","a":[{"to":"' || target || '","at":80000,"s":200,"i":' || toString(input) || '}]}' AS detail,
+	CAST(map(), 'Map(LowCardinality(String), Int64)') AS units, '{"q":80000,"b":120000000,"t":240000000,"ua":"OpenAI/Python 2.8.1","a":[{"to":"' || target || '","at":80000,"s":200,"i":' || toString(input) || '}]}' AS detail,
 	'gw' AS log, 0 AS partition, number + 1 AS position
 FROM (SELECT number, cityHash64(number) AS h, least(h %% 1000, intDiv(h, 1000) %% 1000) AS k, intDiv(h, 1000000000) %% 100 = 0 AS failed, number %% intDiv(%[2]d, 3) = intDiv(%[2]d, 6) AS rare FROM numbers(%[3]d, %[4]d))`
 
