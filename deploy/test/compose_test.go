@@ -262,7 +262,7 @@ func TestComposeFirstKey(t *testing.T) {
 	keys := make([]string, len(lines))
 	for i, line := range lines {
 		create := exec.Command("/bin/sh", "-c", line[1])
-		create.Env = append(env, "PATH="+filepath.Dir(binary(t))+":/bin:/usr/bin")
+		create.Env = append(slices.Clone(env), "PATH="+filepath.Dir(binary(t))+":/bin:/usr/bin")
 		keys[i] = keyIn(t, run(t, create))
 	}
 	ask(t, "http://"+addresses[0], keys[0], p.ended)
