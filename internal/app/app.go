@@ -12,6 +12,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/app/draft"
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
+	"github.com/isogloss-gateway/isogloss/internal/base/otlp"
 	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/request/capture"
@@ -112,9 +113,13 @@ func Run(ctx context.Context, o Options) error {
 	if o.pace == (pace{}) {
 		o.pace = usualPace(cfg.Shutdown)
 	}
+	send, err := otlp.New(cfg.Traces.Endpoint, cfg.Metrics.Endpoint, cfg.Log.Endpoint)
+	if err != nil {
+		return err
+	}
 	observer, err := observe.New(observe.Options{Log: o.Log, Level: cfg.Log.Lowest(), Format: cfg.Log.Format, LogRate: cfg.Log.Rate, Slow: cfg.Log.Slow, Plain: o.plainLog(),
-		TraceEndpoint: cfg.Traces.Endpoint, TraceSample: cfg.Traces.Sample, MetricEndpoint: cfg.Metrics.Endpoint, MetricInterval: cfg.Metrics.Every,
-		LogEndpoint: cfg.Log.Endpoint, ByKey: cfg.Metrics.ByKey, Top: cfg.Metrics.Top, Version: o.Version})
+		Traces: send.Traces, TraceSample: cfg.Traces.Sample, Metrics: send.Metrics, MetricInterval: cfg.Metrics.Every,
+		Logs: send.Logs, ByKey: cfg.Metrics.ByKey, Top: cfg.Metrics.Top, Version: o.Version})
 	if err != nil {
 		return err
 	}

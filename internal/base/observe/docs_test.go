@@ -82,7 +82,7 @@ func TestPageNamesTheOutcomes(t *testing.T) {
 // that no other attribute is logged.
 func TestAttributesAreInUse(t *testing.T) {
 	r := newReceiver(t)
-	o, log := open(t, Options{TraceEndpoint: r.URL})
+	o, log := open(t, Options{Traces: exporters(t, r.URL).Traces})
 	x := whole(o)
 	x.Continued, x.Key, x.Recalled, x.Cost, x.Client, x.IgnoredTags = 1, "k", "hit", new(int64), "192.0.2.7", 1
 	x.Failed(&llm.Error{Kind: llm.Upstream})

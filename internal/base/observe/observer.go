@@ -13,6 +13,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 // Options configures an Observer.
@@ -29,14 +32,14 @@ type Options struct {
 	// streamed, from which an exchange is slow; 0: none is.
 	Slow time.Duration
 
-	TraceEndpoint string // base URL of an OTLP/HTTP collector; empty: no tracing
+	Traces sdktrace.SpanExporter // nil: no tracing
 	// TraceSample is the share of ordinary exchanges to trace, 0 to 1. A traceparent of the
 	// client overrides it. Failed and slow exchanges are always traced.
 	TraceSample float64
 
-	MetricEndpoint string        // base URL of an OTLP/HTTP collector; empty: metrics are only scraped
-	MetricInterval time.Duration // at which metrics are sent; default: a minute
-	LogEndpoint    string        // base URL of an OTLP/HTTP collector; empty: the log is only written
+	Metrics        sdkmetric.Exporter // nil: metrics are only scraped
+	MetricInterval time.Duration      // at which metrics are sent; default: a minute
+	Logs           sdklog.Exporter    // nil: the log is only written
 
 	ByKey string // ByKeyOff, ByKeyTop or ByKeyAll: which keys have metrics of their own; default: ByKeyTop
 	Top   int    // with ByKeyTop, how many keys, teams, organisations and models; default: 100
@@ -56,8 +59,7 @@ type Observer struct {
 	slow    time.Duration
 }
 
-// New returns an observer. It opens no connection: the gateway starts without its
-// collector.
+// New returns an observer.
 func New(o Options) (*Observer, error) {
 	if o.Log == nil {
 		o.Log = os.Stderr
@@ -92,14 +94,14 @@ func (o *Observer) send(options Options, local *slog.Logger) (err error) {
 		// The provider's Shutdown does not stop the sender if the context has ended.
 		o.closers = append(o.closers, o.tracing.sender.Shutdown)
 	}
-	if options.MetricEndpoint != "" {
+	if options.Metrics != nil {
 		reader, err := newMetricReader(options, o.metrics.registry, local)
 		if err != nil {
 			return err
 		}
 		o.closers = append(o.closers, reader.Shutdown)
 	}
-	if options.LogEndpoint != "" {
+	if options.Logs != nil {
 		sender, provider, err := newLogSender(options, local)
 		if err != nil {
 			return err

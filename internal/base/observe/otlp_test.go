@@ -86,7 +86,7 @@ func (s *signals) take(req *http.Request) error {
 // registry, and the exchange's line with its attributes and its trace.
 func TestSignals(t *testing.T) {
 	s, spans := newSignals(t), newReceiver(t)
-	o, log := open(t, Options{MetricEndpoint: s.URL, LogEndpoint: s.URL, TraceEndpoint: spans.URL, TraceSample: 1, Version: "1.2.3"})
+	o, log := open(t, Options{Metrics: exporters(t, s.URL).Metrics, Logs: exporters(t, s.URL).Logs, Traces: exporters(t, spans.URL).Traces, TraceSample: 1, Version: "1.2.3"})
 	whole(o).End()
 	o.Logger().Debug("too low")
 	flush(t, o)
@@ -128,7 +128,7 @@ func TestSignals(t *testing.T) {
 func TestSignalsRefused(t *testing.T) {
 	s := newSignals(t)
 	s.refuse = true
-	o, log := open(t, Options{MetricEndpoint: s.URL, LogEndpoint: s.URL})
+	o, log := open(t, Options{Metrics: exporters(t, s.URL).Metrics, Logs: exporters(t, s.URL).Logs})
 	for range 3 {
 		whole(o).End()
 	}

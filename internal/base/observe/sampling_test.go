@@ -98,7 +98,7 @@ func TestLastReport(t *testing.T) {
 // with a sample of 0, with their attempts, and no others.
 func TestUnusualExchangesAreTraced(t *testing.T) {
 	r := newReceiver(t)
-	o, _ := open(t, Options{TraceEndpoint: r.URL, Slow: time.Hour})
+	o, _ := open(t, Options{Traces: exporters(t, r.URL).Traces, Slow: time.Hour})
 	for i := range 20 {
 		x := begin(o)
 		x.id = fmt.Sprintf("ok-%d", i)

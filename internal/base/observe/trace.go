@@ -9,7 +9,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0" // the last version with the GenAI names
@@ -30,26 +29,17 @@ type tracing struct {
 
 // newTracing returns nil if no collector is configured.
 func newTracing(o Options, logger *slog.Logger) (*tracing, error) {
-	if o.TraceEndpoint == "" {
+	if o.Traces == nil {
 		return nil, nil
 	}
 	if !(o.TraceSample >= 0 && o.TraceSample <= 1) { // false for NaN, too
 		return nil, fmt.Errorf("trace sample %v is not a share; write a number from 0 to 1", o.TraceSample)
 	}
-	endpoint, err := signalURL(o.TraceEndpoint, "traces")
-	if err != nil {
-		return nil, err
-	}
-	ctx := context.Background()
 	described, err := newResource(o.Version)
 	if err != nil {
 		return nil, err
 	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
-	if err != nil {
-		return nil, fmt.Errorf("trace exporter: %w", err)
-	}
-	sender := sdktrace.NewBatchSpanProcessor(loggedExporter{exporter, logger})
+	sender := sdktrace.NewBatchSpanProcessor(loggedExporter{o.Traces, logger})
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithSpanProcessor(sender),
 		sdktrace.WithResource(described),

@@ -140,7 +140,7 @@ const (
 
 func TestTrace(t *testing.T) {
 	r := newReceiver(t)
-	o, log := open(t, Options{TraceEndpoint: r.URL, TraceSample: 1, Version: "1.2.3"})
+	o, log := open(t, Options{Traces: exporters(t, r.URL).Traces, TraceSample: 1, Version: "1.2.3"})
 	x := whole(o)
 	x.End()
 	flush(t, o)
@@ -202,7 +202,7 @@ func TestTraceFollowsTheClient(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newReceiver(t)
-			o, log := open(t, Options{TraceEndpoint: r.URL, TraceSample: c.sample})
+			o, log := open(t, Options{Traces: exporters(t, r.URL).Traces, TraceSample: c.sample})
 			header := http.Header{"Traceparent": {c.parent}}
 			_, x := o.Begin(t.Context(), "id", "messages", "anthropic", header)
 			x.Route("m", "p", x.Target)
@@ -228,7 +228,7 @@ func TestTraceFollowsTheClient(t *testing.T) {
 
 func TestInjectNamesTheAttempt(t *testing.T) {
 	r := newReceiver(t)
-	o, _ := open(t, Options{TraceEndpoint: r.URL, TraceSample: 1})
+	o, _ := open(t, Options{Traces: exporters(t, r.URL).Traces, TraceSample: 1})
 	x := begin(o)
 	before, during := http.Header{}, http.Header{"Tracestate": {"old=1"}}
 	x.Inject(before)
@@ -251,7 +251,7 @@ func TestInjectNamesTheAttempt(t *testing.T) {
 
 func TestTraceOfFailover(t *testing.T) {
 	r := newReceiver(t)
-	o, _ := open(t, Options{TraceEndpoint: r.URL + "/v1/traces", TraceSample: 1})
+	o, _ := open(t, Options{Traces: exporters(t, r.URL+"/v1/traces").Traces, TraceSample: 1})
 	x := begin(o)
 	x.Target = "first/a"
 	x.Route("fast", "first", x.Target)
@@ -300,7 +300,7 @@ func TestSpanNames(t *testing.T) {
 			want = route.Name
 		}
 		r := newReceiver(t)
-		o, _ := open(t, Options{TraceEndpoint: r.URL, TraceSample: 1})
+		o, _ := open(t, Options{Traces: exporters(t, r.URL).Traces, TraceSample: 1})
 		_, x := o.Begin(t.Context(), "id", route.Name, "openai-chat", nil)
 		x.Operation = route.Span
 		x.Route("m", "p", x.Target)
@@ -316,7 +316,7 @@ func TestSpanNames(t *testing.T) {
 func TestCanariesInTraces(t *testing.T) {
 	const canary = "canary-7f3a"
 	r := newReceiver(t)
-	o, _ := open(t, Options{TraceEndpoint: r.URL, TraceSample: 1})
+	o, _ := open(t, Options{Traces: exporters(t, r.URL).Traces, TraceSample: 1})
 	header := http.Header{"Traceparent": {sampledParent}, "Tracestate": {"k=" + canary}, "Authorization": {"Bearer " + canary}, "Baggage": {"k=" + canary}}
 	_, x := o.Begin(t.Context(), "id", "chat_completions", "openai-chat", header)
 	x.Requested = canary
@@ -347,7 +347,7 @@ func TestCollectorRefuses(t *testing.T) {
 		_, _ = io.WriteString(w, "you sent "+req.Header.Get("Authorization"))
 	}))
 	defer echo.Close()
-	o, log := open(t, Options{TraceEndpoint: echo.URL, TraceSample: 1})
+	o, log := open(t, Options{Traces: exporters(t, echo.URL).Traces, TraceSample: 1})
 	x := begin(o)
 	x.Status = 200
 	x.End()
@@ -367,7 +367,7 @@ func TestCloseIsBounded(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	release := make(chan struct{})
 	stuck := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
-	o, err := New(Options{Log: io.Discard, TraceEndpoint: stuck.URL, TraceSample: 1})
+	o, err := New(Options{Log: io.Discard, Traces: exporters(t, stuck.URL).Traces, TraceSample: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,10 +2,8 @@ package observe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -13,8 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/contrib/bridges/otelslog"
 	prombridge "go.opentelemetry.io/contrib/bridges/prometheus"
-	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -35,21 +31,6 @@ func newResource(version string) (*resource.Resource, error) {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	return r, nil
-}
-
-// signalURL adds the OTLP path of a signal (traces, metrics or logs) to the base URL of a
-// collector.
-func signalURL(endpoint, signal string) (string, error) {
-	u, err := url.Parse(endpoint)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" {
-		// The message does not quote it: it may hold a password.
-		return "", errors.New(strings.TrimSuffix(signal, "s") + " endpoint is not a plain http or https URL; write one such as " +
-			`"http://127.0.0.1:4318", and put credentials in OTEL_EXPORTER_OTLP_HEADERS`)
-	}
-	if strings.HasSuffix(u.Path, "/v1/"+signal) {
-		return u.String(), nil
-	}
-	return u.JoinPath("v1", signal).String(), nil
 }
 
 // outage logs once when a collector does not accept a signal and once when it does again.
@@ -87,23 +68,15 @@ func (e metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetric
 
 // newMetricReader sends the metrics of a registry to a collector, at an interval.
 func newMetricReader(o Options, registry prometheus.Gatherer, logger *slog.Logger) (sdkmetric.Reader, error) {
-	address, err := signalURL(o.MetricEndpoint, "metrics")
-	if err != nil {
-		return nil, err
-	}
 	described, err := newResource(o.Version)
 	if err != nil {
 		return nil, err
-	}
-	exporter, err := otlpmetrichttp.New(context.Background(), otlpmetrichttp.WithEndpointURL(address))
-	if err != nil {
-		return nil, fmt.Errorf("metric exporter: %w", err)
 	}
 	options := []sdkmetric.PeriodicReaderOption{sdkmetric.WithProducer(prombridge.NewMetricProducer(prombridge.WithGatherer(registry)))}
 	if o.MetricInterval > 0 {
 		options = append(options, sdkmetric.WithInterval(o.MetricInterval), sdkmetric.WithTimeout(min(o.MetricInterval, 30*time.Second)))
 	}
-	reader := sdkmetric.NewPeriodicReader(metricExporter{exporter, &outage{logger: logger, signal: "metrics"}}, options...)
+	reader := sdkmetric.NewPeriodicReader(metricExporter{o.Metrics, &outage{logger: logger, signal: "metrics"}}, options...)
 	sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(described)) // starts the reader
 	return reader, nil
 }
@@ -123,20 +96,12 @@ func (e logExporter) Export(ctx context.Context, records []sdklog.Record) error 
 // newLogSender returns a handler that sends log records of a level and above to a
 // collector, and what stops it.
 func newLogSender(o Options, local *slog.Logger) (slog.Handler, *sdklog.LoggerProvider, error) {
-	address, err := signalURL(o.LogEndpoint, "logs")
-	if err != nil {
-		return nil, nil, err
-	}
 	described, err := newResource(o.Version)
 	if err != nil {
 		return nil, nil, err
 	}
-	exporter, err := otlploghttp.New(context.Background(), otlploghttp.WithEndpointURL(address))
-	if err != nil {
-		return nil, nil, fmt.Errorf("log exporter: %w", err)
-	}
 	provider := sdklog.NewLoggerProvider(sdklog.WithResource(described),
-		sdklog.WithProcessor(sdklog.NewBatchProcessor(logExporter{exporter, &outage{logger: local, signal: "logs"}})))
+		sdklog.WithProcessor(sdklog.NewBatchProcessor(logExporter{o.Logs, &outage{logger: local, signal: "logs"}})))
 	handler := otelslog.NewHandler(scope, otelslog.WithLoggerProvider(provider), otelslog.WithVersion(o.Version), otelslog.WithSchemaURL(semconv.SchemaURL))
 	return leveled{handler, o.Level}, provider, nil
 }
