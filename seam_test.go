@@ -18,8 +18,8 @@ import (
 var vendorNames = regexp.MustCompile(`(?i)openai|anthropic|gemini|claude|goog|nvext|nvidia|cohere|jina|bedrock|vertex|azure|mistral|vllm|count_tokens|chat_?completions|previous_response_id`)
 
 // mayNameVendors are the folders that are about particular vendors: the configuration,
-// the catalogue of providers, the credentials of clouds, and the engines that discovery knows.
-var mayNameVendors = []string{"internal/config", "internal/targets/provider", "internal/targets/cloud", "internal/targets/discover", "internal/edge/agents", "internal/test/testrig", "internal/test/upstreamtest"}
+// the catalogue of providers, the credentials of clouds, the engines that discovery knows, and what codecs share.
+var mayNameVendors = []string{"internal/codec", "internal/config", "internal/targets/provider", "internal/targets/cloud", "internal/targets/discover", "internal/edge/agents", "internal/test/testrig", "internal/test/upstreamtest"}
 
 // vendorWords are texts that name a vendor and belong to no dialect, by their file.
 var vendorWords = map[string][]string{
@@ -73,13 +73,13 @@ func TestCodecCapabilitiesAreNotAsserted(t *testing.T) {
 				for _, method := range to.Methods.List {
 					for _, name := range method.Names {
 						if codecMethods.MatchString(name.Name) {
-							t.Errorf("%s: a codec's %s is found by type assertion; make it a field of protocol.Dialect", fset.Position(n.Pos()), name.Name)
+							t.Errorf("%s: a codec's %s is found by type assertion; make it a field of codec.Dialect", fset.Position(n.Pos()), name.Name)
 						}
 					}
 				}
 			case *ast.SelectorExpr:
 				if pkg, ok := to.X.(*ast.Ident); ok && pkg.Name == "protocol" {
-					t.Errorf("%s: an interface of package protocol is found by type assertion; make it a field of protocol.Dialect", fset.Position(n.Pos()))
+					t.Errorf("%s: an interface of package protocol is found by type assertion; make it a field of codec.Dialect", fset.Position(n.Pos()))
 				}
 			}
 			return true

@@ -84,7 +84,7 @@ type Gates struct {
 	MidSystem        bool     // accepts system text between other turns
 	MaxTokensName    string   // the name of the output limit, in a protocol with two names for it
 	SystemOnly       bool     // rejects the role developer
-	Carrier          bool     // reads Google's signatures in CarrierMember, as Google's OpenAI-compatible API does
+	Carrier          bool     // reads Google's signatures in the member extra_content, as Google's OpenAI-compatible API does
 	ReasoningHistory string   // the member for the reasoning of earlier turns; empty means that it is not sent
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/internal/app"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
@@ -34,11 +35,11 @@ func runFaulty() int {
 }
 
 // faulty makes a dialect panic.
-func faulty(d *protocol.Dialect) *protocol.Dialect {
+func faulty(d *codec.Dialect) *codec.Dialect {
 	d.Codec = faultyCodec{d.Codec}
 	d.EndStream = nil // it needs the dialect's own tap
 	if locate := d.Locate; locate != nil {
-		d.Locate = func(r *http.Request) (protocol.Location, bool, *llm.Error) {
+		d.Locate = func(r *http.Request) (codec.Location, bool, *llm.Error) {
 			panicOn([]byte(fmt.Sprint(r.URL, r.Header)))
 			return locate(r)
 		}

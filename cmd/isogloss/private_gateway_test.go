@@ -23,6 +23,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
@@ -43,7 +44,7 @@ type watched struct {
 	admin       string // URL of the admin port
 	run         string // of testRun
 	table       *ingress.Table
-	dialects    []*protocol.Dialect
+	dialects    []*codec.Dialect
 	upstreams   map[protocol.Name]*upstreamtest.Server
 	plain       *upstreamtest.Server // of the providers up and collected
 	collector   *collector

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/request/eventstream"
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
@@ -71,7 +72,7 @@ func asked(r upstreamtest.Request) (model string, stream bool) {
 }
 
 // script responds as an upstream of a dialect does, by the model's name.
-func (g *watched) script(t *testing.T, d *protocol.Dialect) upstreamtest.Script {
+func (g *watched) script(t *testing.T, d *codec.Dialect) upstreamtest.Script {
 	return func(c *upstreamtest.Conn) {
 		if c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead { // the list of models, or the way there
 			c.Whole(http.StatusNotFound, testrig.JSONMedia, "{}")
@@ -90,13 +91,13 @@ func (g *watched) script(t *testing.T, d *protocol.Dialect) upstreamtest.Script 
 }
 
 // fault returns an error of the upstream that quotes the prompt and the credential.
-func fault(d *protocol.Dialect) string {
+func fault(d *codec.Dialect) string {
 	text := "pr1vate: the key " + credentialOf(d.Name) + " may not send the pr1vate prompt"
 	return string(d.Codec.EncodeError(&llm.Error{Kind: llm.InvalidRequest, Code: text, Param: text, Message: text, Relayed: true}))
 }
 
 // sendWhole sends a response without a stream.
-func (g *watched) sendWhole(c *upstreamtest.Conn, d *protocol.Dialect, model string) {
+func (g *watched) sendWhole(c *upstreamtest.Conn, d *codec.Dialect, model string) {
 	kind, number, _ := strings.Cut(model, "-")
 	tail := ""
 	if kind == "panic" {
@@ -127,7 +128,7 @@ func (g *watched) sendWhole(c *upstreamtest.Conn, d *protocol.Dialect, model str
 }
 
 // sendStream sends a stream. It reports false for a scenario that has none.
-func (g *watched) sendStream(c *upstreamtest.Conn, d *protocol.Dialect, model string) bool {
+func (g *watched) sendStream(c *upstreamtest.Conn, d *codec.Dialect, model string) bool {
 	tail := ""
 	if model == "panic" || model == "late" && bytes.Contains(c.Request.Body, []byte("burst")) {
 		tail = panicMark
@@ -177,7 +178,7 @@ func (g *watched) sendStream(c *upstreamtest.Conn, d *protocol.Dialect, model st
 }
 
 // frames returns events in the form in which the dialect's streams carry them.
-func frames(d *protocol.Dialect, events []byte) string {
+func frames(d *codec.Dialect, events []byte) string {
 	if d.Frames == nil {
 		return string(events)
 	}
@@ -190,7 +191,7 @@ func frames(d *protocol.Dialect, events []byte) string {
 
 // exchange is a request of a client.
 type exchange struct {
-	client     *protocol.Dialect
+	client     *codec.Dialect
 	model      string
 	stream     bool
 	prompt     string

@@ -14,11 +14,11 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
 	"github.com/isogloss-gateway/isogloss/internal/base/otlp"
 	"github.com/isogloss-gateway/isogloss/internal/base/settings"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/request/capture"
 	"github.com/isogloss-gateway/isogloss/internal/request/relay"
 	"github.com/isogloss-gateway/isogloss/internal/targets/cloud"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
@@ -34,7 +34,7 @@ type Options struct {
 	Process Process // nil: this process is never replaced
 
 	// Dialects are those that clients and upstreams speak. Nil: all of them.
-	Dialects []*protocol.Dialect
+	Dialects []*codec.Dialect
 
 	pace        pace   // the zero value is usualPace
 	serviceData string // empty: the constant

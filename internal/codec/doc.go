@@ -1,3 +1,3 @@
-// Package codec has what several codecs of the gateway share and nobody else needs. Public packages below protocol
-// may import it, unlike the other packages of internal/.
+// Package codec has what several codecs share, and what the gateway has to know of a dialect ([Dialect]). The public
+// packages may import it, unlike the other packages of internal/: their users need none of it.
 package codec

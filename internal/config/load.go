@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/settings"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
@@ -48,7 +48,7 @@ func parse(name string, data []byte, env func(string) (string, bool), c *Config,
 // newFile returns a file whose settings may have the words of the packages that their sections do not know.
 func newFile(name string, env func(string) (string, bool)) *settings.File {
 	f := settings.NewFile(name, env)
-	f.Words = map[string][]string{"efforts": protocol.Efforts()}
+	f.Words = map[string][]string{"efforts": codec.Efforts()}
 	for _, p := range provider.Catalog() {
 		f.Words["presets"] = append(f.Words["presets"], p.Name)
 	}

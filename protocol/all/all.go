@@ -2,6 +2,7 @@
 package all
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/anthropic"
 	"github.com/isogloss-gateway/isogloss/protocol/completions"
@@ -15,12 +16,12 @@ import (
 
 // Dialects returns a description of each protocol. The first one is that of clients
 // which give no sign of their own.
-func Dialects() []*protocol.Dialect {
+func Dialects() []*codec.Dialect {
 	chat := openaichat.Dialect(completions.Route(), rerank.Route())
 	chat.Other = misplaced.Responses()
 	messages, bedrock := anthropic.Dialect(), converse.Dialect()
 	messages.Envelope("bedrock").Other = converse.CountBody(bedrock)
-	return []*protocol.Dialect{
+	return []*codec.Dialect{
 		chat,
 		openairesponses.Dialect(),
 		messages,

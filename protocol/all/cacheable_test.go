@@ -7,13 +7,13 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 )
 
 // ruleOf returns the cache rule of a route, or nil.
-func ruleOf(name string) *protocol.CacheRule {
+func ruleOf(name string) *codec.CacheRule {
 	for _, d := range Dialects() {
-		if i := slices.IndexFunc(d.Routes, func(r protocol.Route) bool { return r.Name == name }); i >= 0 {
+		if i := slices.IndexFunc(d.Routes, func(r codec.Route) bool { return r.Name == name }); i >= 0 {
 			return d.Routes[i].Cacheable
 		}
 	}

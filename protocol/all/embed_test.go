@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -26,15 +27,15 @@ func TestManyTexts(t *testing.T) {
 			continue
 		}
 		decode := func(n int) (*llm.EmbedRequest, *llm.Error) {
-			return in.Embed.DecodeRequest(protocol.Location{Route: &protocol.Route{Verb: "batchEmbedContents"}}, []byte(body(n)))
+			return in.Embed.DecodeRequest(codec.Location{Route: &codec.Route{Verb: "batchEmbedContents"}}, []byte(body(n)))
 		}
-		for _, n := range []int{protocol.MaxEmbedTexts + 1, 170_000} {
+		for _, n := range []int{codec.MaxEmbedTexts + 1, 170_000} {
 			if _, err := decode(n); err == nil || err.HTTPStatus() != http.StatusBadRequest || n < 3000 && !strings.Contains(err.Message, "2048") {
 				t.Errorf("%s: %d texts: %v", in.Name, n, err)
 			}
 		}
-		req, err := decode(protocol.MaxEmbedTexts)
-		if err != nil || len(req.Inputs) != protocol.MaxEmbedTexts {
+		req, err := decode(codec.MaxEmbedTexts)
+		if err != nil || len(req.Inputs) != codec.MaxEmbedTexts {
 			t.Fatal(in.Name, err)
 		}
 		for _, out := range Dialects() {
@@ -44,7 +45,7 @@ func TestManyTexts(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", in.Name, out.Name), func(t *testing.T) {
 				sent, err := out.Embed.EncodeRequest(req, protocol.Target{Model: "m"}, &llm.Report{Mode: llm.Loose})
 				if len(sent.Body) > 1<<20 || err != nil && err.Kind != llm.InvalidRequest {
-					t.Errorf("%d bytes become %d, %v", len(body(protocol.MaxEmbedTexts)), len(sent.Body), err)
+					t.Errorf("%d bytes become %d, %v", len(body(codec.MaxEmbedTexts)), len(sent.Body), err)
 				}
 			})
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -70,7 +71,7 @@ func TestLossesNameTheClientsFields(t *testing.T) {
 	}
 }
 
-func dialectOf(t *testing.T, name protocol.Name) *protocol.Dialect {
+func dialectOf(t *testing.T, name protocol.Name) *codec.Dialect {
 	t.Helper()
 	for _, d := range Dialects() {
 		if d.Name == name {

@@ -3,6 +3,7 @@ package all_test
 import (
 	"slices"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -21,7 +22,7 @@ func addOwnThought(r request) {
 	t := sealedThought(nativeForm(r.own), r.own)
 	if r.own == string(protocol.OpenAIChat) { // it has no seals, but members
 		t.Seals = nil
-		t.Ext = llm.Ext{Protocol: r.own, Members: []llm.Member{{Name: protocol.MarkPrefix + "reasoning_content", Value: `"n33dle"`}}}
+		t.Ext = llm.Ext{Protocol: r.own, Members: []llm.Member{{Name: codec.MarkPrefix + "reasoning_content", Value: `"n33dle"`}}}
 	}
 	addThought(t)(r)
 }

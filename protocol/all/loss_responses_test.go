@@ -3,6 +3,7 @@ package all_test
 import (
 	"slices"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -174,7 +175,7 @@ func responseBlockSamples() []responseSample {
 			&llm.ToolCall{CallID: "call_2", Kind: llm.FunctionTool, Name: "g", Args: "{}"},
 		), find: `"g"`, request: func(r request) {
 			withTool(r)
-			r.Tools[0].Ext = llm.Ext{Protocol: "openai-chat", Members: []llm.Member{{Name: protocol.MarkPrefix + "functions", Value: "true"}}}
+			r.Tools[0].Ext = llm.Ext{Protocol: "openai-chat", Members: []llm.Member{{Name: codec.MarkPrefix + "functions", Value: "true"}}}
 		}},
 		{name: "server_call.protocol .type .raw: of the same protocol", set: raw(served, own), find: needle},
 		{name: "server_call.protocol .type .raw .digest: of another protocol", set: raw(served, other)},

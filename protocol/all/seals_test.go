@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
@@ -42,7 +43,7 @@ func TestSealsReachOnlyTheirMaker(t *testing.T) {
 					case upstream.Name() != origin && len(report.Losses) == 0:
 						t.Errorf("no loss is reported: %s", sent)
 					}
-					if protocol.HasForeign(out.Body, upstream.Name()) {
+					if codec.HasForeign(out.Body, upstream.Name()) {
 						t.Errorf("a text of the gateway is sent: %s", sent)
 					}
 				})
@@ -101,11 +102,11 @@ func secondRequest(t *testing.T, client protocol.Translator, resp *llm.Response)
 // A seal of a call is at the start of its block, where the SDKs of Messages keep unknown members.
 func TestSealStartsTheCall(t *testing.T) {
 	const upstream = `data: {"candidates":[{"content":{"parts":[{"functionCall":{"id":"c1","name":"f","args":{"a":1}},"thoughtSignature":"c2ln"}]},"finishReason":"STOP","index":0}],"responseId":"r","modelVersion":"m"}` + "\n\n"
-	events, err := protocoltest.ReadStream(codec(t, protocol.Gemini), strings.NewReader(upstream))
+	events, err := protocoltest.ReadStream(codecNamed(t, protocol.Gemini), strings.NewReader(upstream))
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := string(protocoltest.WriteStream(codec(t, protocol.Anthropic), &llm.Request{Stream: true}, events))
+	out := string(protocoltest.WriteStream(codecNamed(t, protocol.Anthropic), &llm.Request{Stream: true}, events))
 	start, rest, _ := strings.Cut(out, `"input_json_delta"`)
 	if !strings.Contains(start, `"extra_content":{"google":{"thought_signature":"c2ln"}}`) || strings.Contains(rest, "c2ln") {
 		t.Errorf("the seal is not at the start of the block: %s", out)
@@ -118,7 +119,7 @@ func TestSealOfEmptyText(t *testing.T) {
 		if c.Name() == protocol.Gemini {
 			continue
 		}
-		req, err := codec(t, protocol.Gemini).DecodeRequest(protocol.Incoming{Path: "/v1beta/models/m:generateContent", Body: []byte(`{"contents":[{"role":"user","parts":[{"text":"q"}]},` +
+		req, err := codecNamed(t, protocol.Gemini).DecodeRequest(protocol.Incoming{Path: "/v1beta/models/m:generateContent", Body: []byte(`{"contents":[{"role":"user","parts":[{"text":"q"}]},` +
 			`{"role":"model","parts":[{"text":"a"},{"text":"","thoughtSignature":"c2ln"}]},{"role":"user","parts":[{"text":"r"}]}]}`)})
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +137,7 @@ func TestSealOfEmptyText(t *testing.T) {
 func TestAsyncToolsAreReported(t *testing.T) {
 	const response = `{"id":"resp_1","object":"response","created_at":1,"status":"completed","model":"m","output":[{"type":"function_call","id":"fc_1","call_id":"c1","name":"f","arguments":"{}","async":true,"status":"completed"}],` +
 		`"input_transformations":[{"id":"rs_1","action":"removed","reason":"model_mismatch","type":"reasoning"}]}`
-	from := codec(t, protocol.OpenAIResponses)
+	from := codecNamed(t, protocol.OpenAIResponses)
 	whole, err := from.DecodeResponse([]byte(response))
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +179,7 @@ func names(r *llm.Report, name string) bool {
 
 // Reasoning without a seal that another vendor's model has made does not reach a model of Converse as its own.
 func TestUnsealedReasoningOfOthersOnConverse(t *testing.T) {
-	converse := codec(t, protocol.Converse)
+	converse := codecNamed(t, protocol.Converse)
 	resp := &llm.Response{ID: "r", Model: "m", Choices: []llm.Choice{{Stop: llm.Stop{Kind: llm.EndTurn}, Blocks: []llm.Block{
 		&llm.Thought{Parts: []llm.ThoughtPart{{Form: llm.FullReasoning, Text: "secret"}}}, &llm.Text{Text: "x"}}}}}
 	body := converse.EncodeResponse(resp, &llm.Request{}, &llm.Report{})
@@ -204,7 +205,7 @@ func TestUnsealedReasoningOfOthersOnConverse(t *testing.T) {
 	}
 }
 
-func codec(t *testing.T, name protocol.Name) protocol.Translator {
+func codecNamed(t *testing.T, name protocol.Name) protocol.Translator {
 	t.Helper()
 	i := slices.IndexFunc(all.Codecs(), func(c protocol.Translator) bool { return c.Name() == name })
 	return all.Codecs()[i]

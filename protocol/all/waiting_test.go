@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/test/growth"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -191,7 +192,7 @@ func TestWaitingTaps(t *testing.T) {
 		lists := map[int][]string{growth.Pieces: w.events(growth.Pieces), growth.Pieces / 8: w.events(growth.Pieces / 8)}
 		t.Run(fmt.Sprintf("%s/%s", w.in, w.name), func(t *testing.T) {
 			growth.Linear(t, func(n int) {
-				d, assembler := dialectOf(t, w.in), protocol.Assembler(nil)
+				d, assembler := dialectOf(t, w.in), codec.Assembler(nil)
 				if d.NewAssembler != nil {
 					assembler = d.NewAssembler()
 				}
@@ -247,7 +248,7 @@ func blocks(b llm.Block, end bool) func(n int) []llm.Event {
 // together returns the events of calls that begin, and then end, behind a text that has not ended.
 func together(n int) []llm.Event {
 	events := []llm.Event{llm.Start{ID: "1", Model: "m"}, llm.BlockStart{Block: &llm.Text{}}, llm.Delta{Text: "x"}}
-	calls := min(n/2, protocol.MaxOpenBlocks) // which is what a decoder has open at most
+	calls := min(n/2, codec.MaxOpenBlocks) // which is what a decoder has open at most
 	for i := range n / 2 {
 		events = append(events, llm.BlockStart{Index: i + 1, Block: llm.CopyBlock(function)}, llm.Delta{Index: i + 1, Text: "{}"})
 		if open := i + 1 - calls; open >= 0 {

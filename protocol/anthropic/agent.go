@@ -3,13 +3,13 @@ package anthropic
 import (
 	"strconv"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // agent describes the endpoints of Claude Code.
-func agent() *protocol.Agent {
-	return &protocol.Agent{SettingsPath: "/managed/settings", UsagePath: "/api/oauth/usage", EncodeSettings: encodeSettings, EncodeSpending: encodeSpending}
+func agent() *codec.Agent {
+	return &codec.Agent{SettingsPath: "/managed/settings", UsagePath: "/api/oauth/usage", EncodeSettings: encodeSettings, EncodeSpending: encodeSpending}
 }
 
 func encodeSettings(id, checksum string, settings []byte) []byte {
@@ -21,7 +21,7 @@ func encodeSettings(id, checksum string, settings []byte) []byte {
 
 // encodeSpending writes the budget of which the largest part is spent as extra_usage, and all
 // budgets as limits. Amounts are in cents. Without budgets it writes what was spent.
-func encodeSpending(s protocol.Spending) []byte {
+func encodeSpending(s codec.Spending) []byte {
 	active := s.Fullest()
 	b := []byte(`{"extra_usage":{"is_enabled":true,"monthly_limit":`)
 	if active < 0 {
@@ -45,7 +45,7 @@ func encodeSpending(s protocol.Spending) []byte {
 	return append(b, "]}"...)
 }
 
-func appendLimit(b []byte, l *protocol.Budget, active bool) []byte {
+func appendLimit(b []byte, l *codec.Budget, active bool) []byte {
 	group := "total"
 	if l.Window > 0 {
 		group = period(l.Window)
@@ -74,4 +74,4 @@ func appendLimit(b []byte, l *protocol.Budget, active bool) []byte {
 func cents(n int64) int64 { return n / 1e7 }
 
 // percent returns the part of a budget that is spent, in whole percents rounded down.
-func percent(b *protocol.Budget) int64 { return int64(b.Used()*100 + 1e-9) }
+func percent(b *codec.Budget) int64 { return int64(b.Used()*100 + 1e-9) }

@@ -4,15 +4,15 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // assembler keeps the members of message_delta that are members of the response, such as
 // context_management.
-type assembler struct{ response protocol.LateMembers }
+type assembler struct{ response codec.LateMembers }
 
-func newAssembler() protocol.Assembler { return &assembler{} }
+func newAssembler() codec.Assembler { return &assembler{} }
 
 // Event reads an event.
 func (a *assembler) Event(data []byte) {

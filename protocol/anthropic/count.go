@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -35,11 +36,11 @@ func (Codec) DecodeCount(body []byte) (int64, *llm.Error) {
 		InputTokens wire.Number `json:"input_tokens"`
 	}
 	if err := json.Unmarshal(body, &w, wire.Lenient); err != nil {
-		return 0, protocol.InvalidResponse("the upstream's response is not a token count", err)
+		return 0, codec.InvalidResponse("the upstream's response is not a token count", err)
 	}
 	n, err := w.InputTokens.Int64()
 	if err != nil {
-		return 0, protocol.InvalidResponse("the upstream's response is not a token count", err)
+		return 0, codec.InvalidResponse("the upstream's response is not a token count", err)
 	}
 	return n, nil
 }

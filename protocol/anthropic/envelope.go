@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -34,7 +35,7 @@ type cloud struct {
 func (c *cloud) wrap(out *protocol.Outgoing, keepModel bool, remove ...string) *llm.Error {
 	x, err := wire.IndexObject(out.Body)
 	if err != nil {
-		return protocol.InvalidBody(err)
+		return codec.InvalidBody(err)
 	}
 	version := out.Header.Get(VersionHeader)
 	if version == "" || version == Versions()[0].Name {
@@ -68,10 +69,10 @@ func rename(x *wire.Index, from, to string) (wire.Edit, bool) {
 
 // open moves the version and the beta features from the body into headers. The model takes
 // the place of the version.
-func (c *cloud) open(at protocol.Location, body []byte) ([]byte, http.Header, *llm.Error) {
+func (c *cloud) open(at codec.Location, body []byte) ([]byte, http.Header, *llm.Error) {
 	x, err := wire.IndexObject(body, "model", "stream", versionMember, betaMember)
 	if err != nil {
-		return nil, nil, protocol.InvalidBody(err)
+		return nil, nil, codec.InvalidBody(err)
 	}
 	header := http.Header{}
 	if version := wire.Unquote(x.Raw(versionMember)); version == c.version {
@@ -134,10 +135,10 @@ func unwrapError(status int, header http.Header, body []byte) (int, []byte) {
 	switch {
 	case status == http.StatusForbidden: // it is the gateway's credential that lacks a permission
 		e.Kind = llm.Authentication
-	case e.Kind != llm.InvalidRequest && protocol.ExceptionName(header) != "":
+	case e.Kind != llm.InvalidRequest && codec.ExceptionName(header) != "":
 		status = e.HTTPStatus()
 	}
-	if e.RetryAfter > 0 && protocol.RetryAfter(header) == 0 {
+	if e.RetryAfter > 0 && codec.RetryAfter(header) == 0 {
 		header.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 	}
 	return status, c.EncodeError(e)
@@ -149,11 +150,11 @@ var vertex = &cloud{version: "vertex-2023-10-16", characters: "-._@"}
 // countModel is in the path of token counts on Vertex in place of a model.
 const countModel = "count-tokens"
 
-func vertexEnvelope() *protocol.Envelope {
-	return &protocol.Envelope{
+func vertexEnvelope() *codec.Envelope {
+	return &codec.Envelope{
 		Name: "vertex",
-		Wrap: func(out *protocol.Outgoing, place protocol.Place, _ *llm.Report) *llm.Error {
-			model, err := protocol.ModelSegment(place.Model, vertex.characters)
+		Wrap: func(out *protocol.Outgoing, place codec.Place, _ *llm.Report) *llm.Error {
+			model, err := codec.ModelSegment(place.Model, vertex.characters)
 			if err != nil {
 				return err
 			}
@@ -182,14 +183,14 @@ var vertexPath = regexp.MustCompile(`^/v1(?:beta1)?/projects/[^/]+/locations/[^/
 
 // locator finds the routes of clients that are configured for a cloud.
 type locator struct {
-	messages, count *protocol.Route
-	vertex, bedrock *protocol.Envelope
+	messages, count *codec.Route
+	vertex, bedrock *codec.Envelope
 }
 
 // locate finds the route of a request by its path.
-func (l *locator) locate(req *http.Request) (protocol.Location, bool, *llm.Error) {
+func (l *locator) locate(req *http.Request) (codec.Location, bool, *llm.Error) {
 	path := req.URL.EscapedPath()
-	at := protocol.Location{Route: l.messages, URLPath: messagesPath}
+	at := codec.Location{Route: l.messages, URLPath: messagesPath}
 	var model string
 	if m := vertexPath.FindStringSubmatch(path); m != nil {
 		at.Envelope, at.Stream, model = l.vertex, m[2] == "streamRawPredict", m[1]
@@ -203,11 +204,11 @@ func (l *locator) locate(req *http.Request) (protocol.Location, bool, *llm.Error
 			at.Route, at.URLPath = l.count, countPath
 		}
 	} else {
-		return protocol.Location{}, false, nil
+		return codec.Location{}, false, nil
 	}
 	var err error
 	if at.Model, err = url.PathUnescape(model); err != nil || at.Model == "" {
-		return protocol.Location{}, true, &llm.Error{Kind: llm.NotFound, Code: "unknown_path", Message: "the path names no model"}
+		return codec.Location{}, true, &llm.Error{Kind: llm.NotFound, Code: "unknown_path", Message: "the path names no model"}
 	}
 	return at, true, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -30,12 +31,12 @@ const (
 // bedrockPath matches the paths of clients that are configured for Bedrock.
 var bedrockPath = regexp.MustCompile(`^/model/([^/]+)/(` + bedrockInvoke + `|` + bedrockStream + `|` + bedrockCount + `)$`)
 
-func bedrockEnvelope() *protocol.Envelope {
-	return &protocol.Envelope{
+func bedrockEnvelope() *codec.Envelope {
+	return &codec.Envelope{
 		Name:   "bedrock",
 		Wrap:   wrapBedrock,
 		Unwrap: unwrapBedrock,
-		Frames: &protocol.Frames{Decode: decodeFrame, Encode: encodeFrame},
+		Frames: &codec.Frames{Decode: decodeFrame, Encode: encodeFrame},
 		Open:   openBedrock,
 		Seal:   sealBedrock,
 		Header: bedrockHeader,
@@ -46,10 +47,10 @@ func bedrockEnvelope() *protocol.Envelope {
 const tagsBeta = "tags-"
 
 // wrapBedrock writes a request for InvokeModel. Bedrock has no tags.
-func wrapBedrock(out *protocol.Outgoing, place protocol.Place, report *llm.Report) *llm.Error {
+func wrapBedrock(out *protocol.Outgoing, place codec.Place, report *llm.Report) *llm.Error {
 	x, bad := wire.IndexObject(out.Body)
 	if bad != nil {
-		return protocol.InvalidBody(bad)
+		return codec.InvalidBody(bad)
 	}
 	if x.Has("tags") {
 		report.Drop("tags", "tags.unsupported", "they label the request on Anthropic's bill, which Bedrock does not write")
@@ -78,7 +79,7 @@ func wrapBedrock(out *protocol.Outgoing, place protocol.Place, report *llm.Repor
 
 // wrapCount writes a request for CountTokens: the body of InvokeModel inside of another.
 // CountTokens takes the ids of foundation models only, without the region of a profile.
-func wrapCount(out *protocol.Outgoing, x *wire.Index, place protocol.Place) *llm.Error {
+func wrapCount(out *protocol.Outgoing, x *wire.Index, place codec.Place) *llm.Error {
 	model := place.Model
 	if i := strings.Index(model, "anthropic."); i > 0 {
 		model = model[i:]
@@ -99,7 +100,7 @@ func wrapCount(out *protocol.Outgoing, x *wire.Index, place protocol.Place) *llm
 }
 
 func bedrockPathOf(model, verb string) (string, *llm.Error) {
-	segment, err := protocol.ModelSegment(model, bedrock.characters)
+	segment, err := codec.ModelSegment(model, bedrock.characters)
 	return "/model/" + segment + "/" + verb, err
 }
 
@@ -139,8 +140,8 @@ var exceptions = []struct {
 }
 
 // decodeFrame appends the events of a frame. A chunk holds an event as base64.
-func decodeFrame(f protocol.Frame, to []byte) []byte {
-	if f.Type == protocol.EventFrame {
+func decodeFrame(f codec.Frame, to []byte) []byte {
+	if f.Type == codec.EventFrame {
 		var chunk struct {
 			Bytes []byte `json:"bytes"`
 		}
@@ -154,7 +155,7 @@ func decodeFrame(f protocol.Frame, to []byte) []byte {
 		return sse.AppendEvent(to, event.Type, chunk.Bytes)
 	}
 	text := string(f.Payload)
-	if f.Type != protocol.ErrorFrame {
+	if f.Type != codec.ErrorFrame {
 		text = wire.FindError(f.Payload).Message
 	}
 	typ := "api_error"
@@ -169,7 +170,7 @@ func decodeFrame(f protocol.Frame, to []byte) []byte {
 }
 
 // encodeFrame appends the frames of an event. Bedrock sends no pings and no heartbeats.
-func encodeFrame(_, data []byte, to []protocol.Frame) []protocol.Frame {
+func encodeFrame(_, data []byte, to []codec.Frame) []codec.Frame {
 	if text := bytes.TrimSpace(data); len(text) == 0 || text[0] == ':' {
 		return to
 	}
@@ -185,7 +186,7 @@ func encodeFrame(_, data []byte, to []protocol.Frame) []protocol.Frame {
 	case "ping":
 		return to
 	case "error":
-		f := protocol.Frame{Type: protocol.ExceptionFrame, Payload: message(event.Error.Message)}
+		f := codec.Frame{Type: codec.ExceptionFrame, Payload: message(event.Error.Message)}
 		for _, e := range exceptions {
 			if f.Name = e.name; e.typ == event.Error.Type {
 				break
@@ -194,7 +195,7 @@ func encodeFrame(_, data []byte, to []protocol.Frame) []protocol.Frame {
 		return append(to, f)
 	}
 	payload := base64.StdEncoding.AppendEncode([]byte(`{"bytes":"`), data)
-	return append(to, protocol.Frame{Type: protocol.EventFrame, Name: "chunk", Payload: append(payload, `"}`...)})
+	return append(to, codec.Frame{Type: codec.EventFrame, Name: "chunk", Payload: append(payload, `"}`...)})
 }
 
 // message returns the body of an exception.
@@ -202,8 +203,8 @@ func message(text string) []byte { return append(wire.AppendQuote([]byte(`{"mess
 
 // openBedrock reads a request of a client that is configured for Bedrock. A token count has
 // the body of InvokeModel inside of another.
-func openBedrock(at protocol.Location, body []byte) ([]byte, http.Header, *llm.Error) {
-	if at.Operation != protocol.CountTokens {
+func openBedrock(at codec.Location, body []byte) ([]byte, http.Header, *llm.Error) {
+	if at.Operation != codec.CountTokens {
 		return bedrock.open(at, body)
 	}
 	var count struct {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
@@ -22,7 +22,7 @@ const tooLong = "prompt is too long"
 // DecodeError decodes an error response of any shape.
 func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error {
 	e := decodeErrorBody(status, body)
-	protocol.CloudError(e, header, body)
+	codec.CloudError(e, header, body)
 	return e
 }
 
@@ -97,7 +97,7 @@ func kindOf(status int, words string) llm.Kind {
 	case byWords == llm.UpstreamAuth && (status == http.StatusBadRequest || status == http.StatusForbidden):
 		return llm.UpstreamAuth
 	}
-	kind, _ := protocol.KindOfStatus(status)
+	kind, _ := codec.KindOfStatus(status)
 	return kind
 }
 

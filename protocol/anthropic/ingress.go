@@ -7,36 +7,37 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // Dialect describes the protocol to the gateway.
-func Dialect() *protocol.Dialect {
-	codec := Codec{}
-	routes := []protocol.Route{
-		{Name: "messages", Operation: protocol.Generate, Path: messagesPath, Span: "chat", Cacheable: cacheable()},
-		{Name: "count_tokens", Operation: protocol.CountTokens, Path: countPath, Cacheable: &protocol.CacheRule{}},
-		{Name: "models", Operation: protocol.ListModels, Path: "/v1/models", Models: &protocol.ModelList{List: listModels, One: listedModel}},
+func Dialect() *codec.Dialect {
+	own := Codec{}
+	routes := []codec.Route{
+		{Name: "messages", Operation: codec.Generate, Path: messagesPath, Span: "chat", Cacheable: cacheable()},
+		{Name: "count_tokens", Operation: codec.CountTokens, Path: countPath, Cacheable: &codec.CacheRule{}},
+		{Name: "models", Operation: codec.ListModels, Path: "/v1/models", Models: &codec.ModelList{List: listModels, One: listedModel}},
 	}
 	clouds := &locator{messages: &routes[0], count: &routes[1], vertex: vertexEnvelope(), bedrock: bedrockEnvelope()}
-	return &protocol.Dialect{
+	return &codec.Dialect{
 		Name:           protocol.Anthropic,
-		Codec:          codec,
+		Codec:          own,
 		Routes:         routes,
 		Locate:         clouds.locate,
-		Envelopes:      []*protocol.Envelope{clouds.vertex, clouds.bedrock},
+		Envelopes:      []*codec.Envelope{clouds.vertex, clouds.bedrock},
 		Claims:         claims,
-		Setup:          protocol.Setup{SDK: "Anthropic", Variable: "ANTHROPIC_BASE_URL"},
+		Setup:          codec.Setup{SDK: "Anthropic", Variable: "ANTHROPIC_BASE_URL"},
 		Fields:         fields(),
-		UpstreamModels: &protocol.ModelSource{Path: "/v1/models?limit=1000", Read: readModels},
+		UpstreamModels: &codec.ModelSource{Path: "/v1/models?limit=1000", Read: readModels},
 		Members:        []string{"model", "stream", "max_tokens"},
 		Read:           readHead,
-		Labels:         protocol.Labels{Users: []string{"metadata.user_id"}, Tags: "tags"},
-		SetModel:       protocol.SetMember("model"),
-		SetStream:      protocol.SetTrue("stream"),
-		Prompt:         protocol.Prompt{System: "system", Tools: "tools", Turns: "messages"},
+		Labels:         codec.Labels{Users: []string{"metadata.user_id"}, Tags: "tags"},
+		SetModel:       codec.SetMember("model"),
+		SetStream:      codec.SetTrue("stream"),
+		Prompt:         codec.Prompt{System: "system", Tools: "tools", Turns: "messages"},
 		Parameters: map[string][]string{"sampling.temperature": {"temperature"}, "sampling.top_p": {"top_p"},
 			"output.max_tokens": {"max_tokens"}, "reasoning": {"thinking", "output_config.effort"}},
 		ParameterContext: []string{"top_k", "tools", "tool_choice", "messages"}, // a model that thinks accepts not all of them
@@ -46,9 +47,9 @@ func Dialect() *protocol.Dialect {
 		Ping:             []byte(ping),
 		NewAssembler:     newAssembler,
 		Versions:         versions(),
-		Headers: protocol.Headers{
+		Headers: codec.Headers{
 			Vendor: "anthropic",
-			Request: []protocol.RequestHeader{
+			Request: []codec.RequestHeader{
 				{Name: "Anthropic-Version", Default: Versions()[0].Name}, // the vendor rejects a request without it
 				{Name: "Anthropic-Beta", Beta: true, Loss: "header.anthropic_beta"},
 				{Name: "Anthropic-User-Profile-Id", Loss: "header.anthropic_user_profile_id"},
@@ -62,19 +63,19 @@ func Dialect() *protocol.Dialect {
 		VendorHost: "api.anthropic.com",
 		CheckState: checkThread,
 		State:      vendorState(),
-		Count: &protocol.Counter{DecodeRequest: codec.DecodeCountRequest, EncodeRequest: codec.EncodeCountRequest,
-			DecodeResponse: codec.DecodeCount, EncodeResponse: codec.EncodeCount},
+		Count: &codec.Counter{DecodeRequest: own.DecodeCountRequest, EncodeRequest: own.EncodeCountRequest,
+			DecodeResponse: own.DecodeCount, EncodeResponse: own.EncodeCount},
 	}
 }
 
-func readHead(_ protocol.Location, body *wire.Index) (protocol.Head, *llm.Error) {
-	head, err := protocol.ReadModel(body, "model", "stream")
-	head.MaxOutput = protocol.MaxOutput(body.Raw("max_tokens"))
+func readHead(_ codec.Location, body *wire.Index) (codec.Head, *llm.Error) {
+	head, err := codec.ReadModel(body, "model", "stream")
+	head.MaxOutput = codec.MaxOutput(body.Raw("max_tokens"))
 	head.SideEffects = body.Raw("thread") != nil
-	head.Inner = protocol.FindModels(body, "fallbacks", "tools[].model", "compaction.model", "context_management.edits[].model")
+	head.Inner = codec.FindModels(body, "fallbacks", "tools[].model", "compaction.model", "context_management.edits[].model")
 	for i := range head.Inner {
 		if m := &head.Inner[i]; m.Param == "fallbacks" && m.Name == "default" {
-			m.Name = protocol.AnyModel
+			m.Name = codec.AnyModel
 		}
 	}
 	return head, err
@@ -95,16 +96,16 @@ func checkThread(body *wire.Index) *llm.Error {
 	return &e
 }
 
-func versions() *protocol.Versions {
-	v := &protocol.Versions{Header: "Anthropic-Version", Check: CheckVersion}
+func versions() *codec.Versions {
+	v := &codec.Versions{Header: "Anthropic-Version", Check: CheckVersion}
 	for _, known := range Versions() {
-		v.Known = append(v.Known, protocol.Version{Name: known.Name, NoSampling: !known.Sampling})
+		v.Known = append(v.Known, codec.Version{Name: known.Name, NoSampling: !known.Sampling})
 	}
 	return v
 }
 
 // listModels writes the list as one page that is the last.
-func listModels(models []protocol.Model) []byte {
+func listModels(models []codec.Model) []byte {
 	if len(models) == 0 {
 		return []byte(`{"data":[],"has_more":false,"first_id":null,"last_id":null}`)
 	}
@@ -120,7 +121,7 @@ func listModels(models []protocol.Model) []byte {
 	return append(b, '}')
 }
 
-func listedModel(m protocol.Model) []byte {
+func listedModel(m codec.Model) []byte {
 	b := wire.AppendQuote([]byte(`{"type":"model","id":`), m.ID)
 	b = wire.AppendQuote(append(b, `,"display_name":`...), cmp.Or(m.Name, m.ID))
 	b = wire.AppendQuote(append(b, `,"created_at":`...), m.Created.UTC().Format(time.RFC3339))
@@ -132,7 +133,7 @@ func listedModel(m protocol.Model) []byte {
 	}
 	if len(m.Capabilities) > 0 {
 		b = append(b, `,"capabilities":{`...)
-		for i, c := range protocol.Capabilities() {
+		for i, c := range codec.Capabilities() {
 			if i > 0 {
 				b = append(b, ',')
 			}
@@ -147,20 +148,20 @@ func listedModel(m protocol.Model) []byte {
 	return append(b, '}')
 }
 
-func readModels(body []byte) ([]protocol.Model, error) {
-	entries, err := protocol.ReadModelList(body, "data")
+func readModels(body []byte) ([]codec.Model, error) {
+	entries, err := codec.ReadModelList(body, "data")
 	if err != nil {
 		return nil, err
 	}
-	list := make([]protocol.Model, 0, len(entries))
+	list := make([]codec.Model, 0, len(entries))
 	for _, e := range entries {
-		m := protocol.Model{ID: e.Text("id"), Name: e.Text("display_name"), Created: e.Time("created_at"), Context: e.Int("max_input_tokens"), MaxOutput: e.Int("max_tokens"), Shutdown: e.Time("retires_at")}
+		m := codec.Model{ID: e.Text("id"), Name: e.Text("display_name"), Created: e.Time("created_at"), Context: e.Int("max_input_tokens"), MaxOutput: e.Int("max_tokens"), Shutdown: e.Time("retires_at")}
 		if e.Text("lifecycle") == "retired" {
 			continue
 		}
 		own := e.Object("capabilities")
-		for _, c := range protocol.Capabilities() {
-			if own.Object(string(c)).True("supported") || c == protocol.Tools && own != nil { // every model of the vendor has tools
+		for _, c := range codec.Capabilities() {
+			if own.Object(string(c)).True("supported") || c == codec.Tools && own != nil { // every model of the vendor has tools
 				m.Capabilities = append(m.Capabilities, c)
 			}
 		}
@@ -171,16 +172,16 @@ func readModels(body []byte) ([]protocol.Model, error) {
 
 // cacheable returns the rule for messages. container and mcp_servers are not in it,
 // because they run something at the vendor.
-func cacheable() *protocol.CacheRule {
-	members := protocol.AllowMembers(map[string]protocol.MemberRule{"temperature": protocol.OnlyZero, "tools": protocol.OnlyClientTools},
+func cacheable() *codec.CacheRule {
+	members := codec.AllowMembers(map[string]codec.MemberRule{"temperature": codec.OnlyZero, "tools": codec.OnlyClientTools},
 		"model", "messages", "system", "max_tokens", "top_p", "top_k", "stop_sequences", "stream", "tool_choice", "metadata",
 		"service_tier", "thinking", "output_config", "output_format", "cache_control")
-	return &protocol.CacheRule{Members: members, Required: []string{"temperature"}}
+	return &codec.CacheRule{Members: members, Required: []string{"temperature"}}
 }
 
 // fields says where a request has the fields of the neutral model.
-func fields() protocol.Fields {
-	return protocol.Fields{Turns: "messages", System: "system", Parts: "content", Names: [][2]string{
+func fields() codec.Fields {
+	return codec.Fields{Turns: "messages", System: "system", Parts: "content", Names: [][2]string{
 		{"sampling.temperature", "temperature"}, {"sampling.top_p", "top_p"}, {"sampling.top_k", "top_k"}, {"sampling", "temperature"},
 		{"output.max_tokens", "max_tokens"}, {"output.stops", "stop_sequences"}, {"output.format", "output_config.format"},
 		{"reasoning.effort", "output_config.effort"}, {"reasoning.budget", "thinking.budget_tokens"}, {"reasoning.show", "thinking.display"}, {"reasoning.mode", "thinking.type"}, {"reasoning", "thinking"},

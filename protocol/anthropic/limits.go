@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 )
 
 // limitPrefix begins the names of the headers with limits, unified those for a budget.
@@ -15,12 +15,12 @@ const (
 )
 
 var (
-	requestsNames = protocol.RateLimitNames{Limit: limitPrefix + "Requests-Limit", Left: limitPrefix + "Requests-Remaining", Reset: limitPrefix + "Requests-Reset"}
-	tokensNames   = protocol.RateLimitNames{Limit: limitPrefix + "Tokens-Limit", Left: limitPrefix + "Tokens-Remaining", Reset: limitPrefix + "Tokens-Reset"}
+	requestsNames = codec.RateLimitNames{Limit: limitPrefix + "Requests-Limit", Left: limitPrefix + "Requests-Remaining", Reset: limitPrefix + "Requests-Reset"}
+	tokensNames   = codec.RateLimitNames{Limit: limitPrefix + "Tokens-Limit", Left: limitPrefix + "Tokens-Remaining", Reset: limitPrefix + "Tokens-Reset"}
 )
 
 // setRateLimits sets the headers for the limits of a caller.
-func setRateLimits(h http.Header, l protocol.Limits, now time.Time) {
+func setRateLimits(h http.Header, l codec.Limits, now time.Time) {
 	size := 0
 	for _, limit := range []int64{l.Requests.Limit, l.Tokens.Limit} {
 		if limit > 0 {
@@ -33,7 +33,7 @@ func setRateLimits(h http.Header, l protocol.Limits, now time.Time) {
 	if size == 0 {
 		return
 	}
-	values := make(protocol.HeaderValues, 0, size)
+	values := make(codec.HeaderValues, 0, size)
 	reset := func(d time.Duration) string { return now.Add(d).UTC().Format(time.RFC3339) }
 	values.SetRateLimit(h, &l.Requests, &requestsNames, reset)
 	values.SetRateLimit(h, &l.Tokens, &tokensNames, reset)
@@ -48,7 +48,7 @@ const budgetHeaders = 8
 // setBudget sets the headers from which Claude Code shows how much of a budget is used. The
 // response that refuses a request has no Overage-Status and no Representative-Claim: with
 // them Claude Code writes a text of its own in place of the error's.
-func setBudget(h http.Header, b *protocol.Budget, values *protocol.HeaderValues) {
+func setBudget(h http.Header, b *codec.Budget, values *codec.HeaderValues) {
 	state, threshold := standing(b)
 	values.Set(h, unified+"Status", state)
 	if threshold != "" {
@@ -74,7 +74,7 @@ func setBudget(h http.Header, b *protocol.Budget, values *protocol.HeaderValues)
 }
 
 // standing returns the state of a budget and the threshold that it has passed, if any.
-func standing(b *protocol.Budget) (state, threshold string) {
+func standing(b *codec.Budget) (state, threshold string) {
 	used := b.Used()
 	switch {
 	case b.Refused:

@@ -9,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -32,10 +32,10 @@ func decodeBlock(raw wire.Raw) (llm.Block, error) {
 		return nil, err
 	}
 	meta := llm.Meta{Cache: decodeCache(w.CacheControl), Ext: kept.Ext(w.Extra)}
-	if seals := protocol.Uncarry(llm.Raw(w.ExtraContent)); seals != nil {
+	if seals := codec.Uncarry(llm.Raw(w.ExtraContent)); seals != nil {
 		meta.Seals = seals
 	} else if len(w.ExtraContent) > 0 {
-		kept.Keep(&meta.Ext, protocol.CarrierMember, w.ExtraContent)
+		kept.Keep(&meta.Ext, codec.CarrierMember, w.ExtraContent)
 	}
 	switch kind {
 	case "text":
@@ -49,7 +49,7 @@ func decodeBlock(raw wire.Raw) (llm.Block, error) {
 		if w.ID.Value() == "" || w.Name.Value() == "" {
 			return nil, errors.New("tool_use needs an id and a name")
 		}
-		return &llm.ToolCall{Meta: meta, CallID: protocol.UnwrapID(w.ID.Value()), Kind: llm.FunctionTool, Name: w.Name.Value(), Args: string(w.Input)}, nil
+		return &llm.ToolCall{Meta: meta, CallID: codec.UnwrapID(w.ID.Value()), Kind: llm.FunctionTool, Name: w.Name.Value(), Args: string(w.Input)}, nil
 	case "tool_result":
 		return decodeResult(meta, &w)
 	}
@@ -167,12 +167,12 @@ func decodeCache(c wire.Opt[CacheControl]) *llm.CacheMark {
 // previous block. CRQ-06, ANT-21
 func (e *requestEncoder) Turn(i int) []wire.Raw {
 	t := e.Req.Turns[i]
-	at := protocol.At("turns", i)
+	at := codec.At("turns", i)
 	var alone []int
 	t.Blocks, alone = blockcodec.JoinBlank(t.Blocks)
 	if t.Role == llm.User && slices.ContainsFunc(t.Blocks, func(b llm.Block) bool { return !blockcodec.IsText(b, blockcodec.IsBlank) }) {
 		for _, k := range alone {
-			e.Report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
+			e.Report.Drop(codec.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
 		}
 	}
 	marks := make([]*llm.CacheMark, len(t.Blocks))
@@ -188,13 +188,13 @@ func (e *requestEncoder) Turn(i int) []wire.Raw {
 	var out []wire.Raw
 	for k, b := range t.Blocks {
 		if _, result := b.(*llm.ToolResult); result || blockcodec.IsText(b, blockcodec.IsBlank) {
-			e.ForeignSeals(protocol.At(at+".blocks", k), b.Common().Seals)
+			e.ForeignSeals(codec.At(at+".blocks", k), b.Common().Seals)
 			continue
 		}
 		if text, ok := b.(*llm.Text); ok && k == last {
 			b = e.Trim(i, text)
 		}
-		out = append(out, e.block(protocol.At(at+".blocks", k), t.Role, b, marks[k])...)
+		out = append(out, e.block(codec.At(at+".blocks", k), t.Role, b, marks[k])...)
 	}
 	return out
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 func decodeResult(meta llm.Meta, w *Block) (*llm.ToolResult, error) {
-	r := &llm.ToolResult{Meta: meta, CallID: protocol.UnwrapID(w.ToolUseID.Value()), Kind: llm.FunctionTool, Failed: w.IsError.Value()}
+	r := &llm.ToolResult{Meta: meta, CallID: codec.UnwrapID(w.ToolUseID.Value()), Kind: llm.FunctionTool, Failed: w.IsError.Value()}
 	if r.CallID == "" { // ANT-16
 		return nil, errors.New("tool_result needs the tool_use_id of its call")
 	}
@@ -57,12 +57,12 @@ func (e *requestEncoder) resultContent(at string, r *llm.ToolResult) Content {
 	}
 	list, alone := blockcodec.JoinBlank(r.Blocks)
 	for _, k := range alone {
-		e.Report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
+		e.Report.Drop(codec.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
 	}
 	var blocks wire.List[wire.Raw]
 	for k, b := range list {
 		if !blockcodec.IsText(b, blockcodec.IsBlank) {
-			for _, raw := range e.block(protocol.At(at+".blocks", k), llm.ToolRole, b, b.Common().Cache) {
+			for _, raw := range e.block(codec.At(at+".blocks", k), llm.ToolRole, b, b.Common().Cache) {
 				blocks.Append(&raw)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -90,7 +91,7 @@ func (e *requestEncoder) extra() wire.Extra {
 	if e.Home || len(ext.Members) == 0 {
 		return kept.Extra(blockcodec.Without(ext, "metadata", "output_config", "tool_choice", "system"))
 	}
-	protocol.DropExt(e.Report, "ext", ext, protocol.Anthropic)
+	codec.DropExt(e.Report, "ext", ext, protocol.Anthropic)
 	return wire.Extra{}
 }
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -47,7 +47,7 @@ func decodeMedia(meta llm.Meta, kind string, w *Block, raw wire.Raw) (*llm.Media
 	m.MIME = s.MediaType.Value()
 	switch s.Type.Value() {
 	case "base64":
-		m.Data = protocol.StandardBase64(s.Data.Value().String())
+		m.Data = codec.StandardBase64(s.Data.Value().String())
 	case "url":
 		m.URL = s.URL.Value().String()
 	case "file":
@@ -84,7 +84,7 @@ func wholeBlock(raw wire.Raw, read ...string) llm.Ext {
 
 // isWhole reports whether an Ext holds a complete block of this protocol.
 func isWhole(ext llm.Ext) bool {
-	return ext.Protocol == own && ext.Get(protocol.MarkPrefix+"type") != ""
+	return ext.Protocol == own && ext.Get(codec.MarkPrefix+"type") != ""
 }
 
 // mediaIn encodes media where its role may send it. Assistant turns may not hold

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -16,7 +17,7 @@ func decodeThinking(meta llm.Meta, w *Block) *llm.Thought {
 		t.Parts = []llm.ThoughtPart{{Form: llm.FullReasoning, Text: text}}
 	}
 	if s := w.Signature.Value(); s != "" {
-		if foreign, ok := protocol.Unwrap(s); ok {
+		if foreign, ok := codec.Unwrap(s); ok {
 			t.Seals = append(t.Seals, foreign...)
 			return t
 		}
@@ -56,7 +57,7 @@ func thoughtBlock(t *llm.Thought, seal llm.Seal) wire.Raw {
 var efforts = []string{"low", "medium", "high", "xhigh", "max"}
 
 // displayMark keeps how a client of this protocol wants thinking to be shown.
-const displayMark = protocol.MarkPrefix + "display"
+const displayMark = codec.MarkPrefix + "display"
 
 func (d *requestDecoder) reasoning() {
 	r := &d.Req.Reasoning
@@ -89,7 +90,7 @@ func (d *requestDecoder) reasoning() {
 // reasoning encodes thinking and effort. It needs max_tokens and the tool choice.
 func (e *requestEncoder) reasoning() {
 	r := e.Req.Reasoning
-	protocol.DropExt(e.Report, "reasoning", r.Ext, protocol.Anthropic)
+	codec.DropExt(e.Report, "reasoning", r.Ext, protocol.Anthropic)
 	off := blockcodec.ThinkingOff(r)
 	shown := r.Show != "" && r.Show != "none"
 	asked := r.Mode != "" || !e.Home && (r.Effort != "" || r.Budget != nil || shown)
@@ -134,7 +135,7 @@ func (e *requestEncoder) leastReasoning(effort string) {
 func (e *requestEncoder) adaptive(r llm.Reasoning, asked bool) {
 	effort := r.Effort
 	if n := blockcodec.Value(r.Budget); effort == "" && n > 0 {
-		effort = protocol.EffortOfBudget(max(n, blockcodec.MinBudget)) // low is the lowest level
+		effort = codec.EffortOfBudget(max(n, blockcodec.MinBudget)) // low is the lowest level
 		e.Report.Approximate("reasoning.budget", "effort.from_budget", "the model takes a level of effort: "+effort)
 	}
 	e.effort(effort)

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -208,7 +209,7 @@ func (d *requestDecoder) format() {
 // format encodes the response format.
 func (e *requestEncoder) format() {
 	f := e.Req.Output.Format
-	protocol.DropExt(e.Report, "output.format", f.Ext, protocol.Anthropic)
+	codec.DropExt(e.Report, "output.format", f.Ext, protocol.Anthropic)
 	switch f.Kind {
 	case "", "text":
 		return

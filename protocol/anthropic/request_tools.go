@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -110,7 +111,7 @@ func (e *requestEncoder) tools() {
 		if e.Req.ToolChoice.Mode == "allowed" && !blockcodec.Allowed(e.Req.ToolChoice.Names, t) {
 			continue
 		}
-		if raw := e.tool(protocol.At("tools", i), t); raw != nil {
+		if raw := e.tool(codec.At("tools", i), t); raw != nil {
 			out = append(out, raw)
 		}
 	}
@@ -123,7 +124,7 @@ func (e *requestEncoder) tools() {
 }
 
 func (e *requestEncoder) tool(at string, t *llm.Tool) wire.Raw {
-	protocol.DropExt(e.Report, at, t.Ext, protocol.Anthropic)
+	codec.DropExt(e.Report, at, t.Ext, protocol.Anthropic)
 	w := Tool{CacheControl: e.cache(at, t.Cache)}
 	schema := wire.Raw(t.Schema)
 	switch t.Kind {

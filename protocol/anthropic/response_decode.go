@@ -1,9 +1,9 @@
 package anthropic
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -11,13 +11,13 @@ import (
 func (Codec) DecodeResponse(body []byte) (*llm.Response, *llm.Error) {
 	var w Response
 	if err := wire.UnmarshalLenient(body, &w); err != nil {
-		return nil, protocol.InvalidResponse("the upstream's response is not a complete JSON object", err)
+		return nil, codec.InvalidResponse("the upstream's response is not a complete JSON object", err)
 	}
 	if isError(w.Type.Value(), w.Error) { // ERR-05
 		return nil, decodeErrorBody(0, body)
 	}
 	if !w.Content.IsSet() {
-		return nil, protocol.InvalidResponse("the upstream's response has no content", nil)
+		return nil, codec.InvalidResponse("the upstream's response has no content", nil)
 	}
 	blocks, called, err := blockcodec.DecodeContent(w.Content.Value(), decodeBlock)
 	if err != nil {

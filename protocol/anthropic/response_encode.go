@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -83,9 +84,9 @@ func answeringModel(model string, req *llm.Request) string {
 
 // answerBlock encodes one block of a response, or returns nil if it is empty.
 func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
-	carrier := protocol.Carry(b.Common().Seals, protocol.Anthropic)
+	carrier := codec.Carry(b.Common().Seals, protocol.Anthropic)
 	w := Block{ExtraContent: wire.Raw(carrier), Extra: kept.Extra(b.Common().Ext)}
-	protocol.DropExt(report, at, b.Common().Ext, protocol.Anthropic)
+	codec.DropExt(report, at, b.Common().Ext, protocol.Anthropic)
 	switch b := b.(type) {
 	case *llm.Text:
 		if b.Text == "" && carrier == "" {
@@ -100,13 +101,13 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 		seal, sealed := b.SealFor(string(protocol.Anthropic))
 		if !sealed {
 			// Clients send a signature back, whoever made it.
-			seal.Data = protocol.Wrap(b.Seals, protocol.Anthropic)
+			seal.Data = codec.Wrap(b.Seals, protocol.Anthropic)
 		}
 		if seal.Data == "" {
 			if blockcodec.ThoughtText(b) == "" {
 				return nil
 			}
-			seal.Data = protocol.Unsealed // some clients ignore thinking without a signature
+			seal.Data = codec.Unsealed // some clients ignore thinking without a signature
 		}
 		if b.Text(llm.SummaryReasoning) != "" {
 			report.Approximate(at, "reasoning.summary", "a summary stands where all of the reasoning would")
@@ -131,4 +132,4 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 }
 
 // answerCallID returns a call's id in the form that clients may send back.
-func answerCallID(c *llm.ToolCall) string { return protocol.WrapID(c.CallID, maxName) }
+func answerCallID(c *llm.ToolCall) string { return codec.WrapID(c.CallID, maxName) }

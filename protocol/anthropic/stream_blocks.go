@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -15,7 +16,7 @@ import (
 // known so far.
 func skeleton(b *blockcodec.OutBlock) wire.Raw {
 	b.Sealed = len(b.Seals)
-	carrier := protocol.Carry(b.Seals, protocol.Anthropic)
+	carrier := codec.Carry(b.Seals, protocol.Anthropic)
 	w := Block{ExtraContent: wire.Raw(carrier), Extra: kept.Extra(b.Block.Common().Ext)}
 	switch block := b.Block.(type) {
 	case *llm.Thought:
@@ -68,11 +69,11 @@ func (s *streamEncoder) close(to []byte, b *blockcodec.OutBlock) []byte {
 		t := llm.Thought{Meta: *block.Common()}
 		if seal, ok := t.SealFor(own); ok && seal.Form == llm.Signature {
 			to = s.signature(to, b, seal) // known since the start
-		} else if w := protocol.Wrap(b.Seals, protocol.Anthropic); w != "" && !ok {
+		} else if w := codec.Wrap(b.Seals, protocol.Anthropic); w != "" && !ok {
 			to = s.signature(to, b, llm.Seal{Data: w}) // clients send it back, whoever made it
 			b.Sealed = len(b.Seals)
 		} else if b.Begun && !b.Signed && len(b.Seals) == 0 {
-			to = s.signature(to, b, llm.Seal{Data: protocol.Unsealed}) // see answerBlock
+			to = s.signature(to, b, llm.Seal{Data: codec.Unsealed}) // see answerBlock
 		}
 	case *llm.ToolCall:
 		to = s.closeCall(to, b, block)
@@ -83,8 +84,8 @@ func (s *streamEncoder) close(to []byte, b *blockcodec.OutBlock) []byte {
 		return to
 	}
 	to = strconv.AppendInt(append(head(to, "content_block_stop"), `,"index":`...), int64(b.Index), 10)
-	if late := protocol.Carry(b.Seals[b.Sealed:], protocol.Anthropic); late != "" {
-		to = append(append(to, `,"`+protocol.CarrierMember+`":`...), late...)
+	if late := codec.Carry(b.Seals[b.Sealed:], protocol.Anthropic); late != "" {
+		to = append(append(to, `,"`+codec.CarrierMember+`":`...), late...)
 	}
 	return tail(to)
 }

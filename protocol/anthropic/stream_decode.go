@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -42,7 +43,7 @@ func (d *streamDecoder) Decode(name, data []byte, to []llm.Event) []llm.Event {
 		return append(to, llm.Ping{})
 	}
 	if err := json.Unmarshal(data, &d.event, wire.Lenient); err != nil {
-		return d.fail(to, protocol.InvalidResponse("the upstream sent an event that is not JSON", err))
+		return d.fail(to, codec.InvalidResponse("the upstream sent an event that is not JSON", err))
 	}
 	e := &d.event
 	if e.typ == "" {
@@ -50,7 +51,7 @@ func (d *streamDecoder) Decode(name, data []byte, to []llm.Event) []llm.Event {
 	}
 	if e.typ == "content_block_delta" && e.deltaType == "" && e.delta != nil { // its type came after it
 		if err := json.Unmarshal(e.delta, (*lateDelta)(e), wire.Lenient); err != nil {
-			return d.fail(to, protocol.InvalidResponse("the upstream sent a delta that cannot be read", err))
+			return d.fail(to, codec.InvalidResponse("the upstream sent a delta that cannot be read", err))
 		}
 	}
 	switch {
@@ -79,7 +80,7 @@ func (d *streamDecoder) Finish(to []llm.Event) []llm.Event {
 	if d.over {
 		return to
 	}
-	return d.fail(to, protocol.Truncated())
+	return d.fail(to, codec.Truncated())
 }
 
 func (d *streamDecoder) fail(to []llm.Event, err *llm.Error) []llm.Event {
@@ -102,7 +103,7 @@ func (d *streamDecoder) start(to []llm.Event, w *Response) []llm.Event {
 func (d *streamDecoder) messageStart(to []llm.Event) []llm.Event {
 	var w Response
 	if err := wire.UnmarshalLenient(d.event.message, &w); err != nil {
-		return d.fail(to, protocol.InvalidResponse("the upstream's message_start cannot be read", err))
+		return d.fail(to, codec.InvalidResponse("the upstream's message_start cannot be read", err))
 	}
 	if u, ok := w.Usage.Get(); ok {
 		d.tally.add(&u)
@@ -116,12 +117,12 @@ func (d *streamDecoder) blockStart(to []llm.Event) []llm.Event {
 	if d.find(e.index) != nil {
 		to = d.blockStop(to, e.index)
 	}
-	if len(d.open) >= protocol.MaxOpenBlocks {
-		return d.fail(to, protocol.TooManyBlocks())
+	if len(d.open) >= codec.MaxOpenBlocks {
+		return d.fail(to, codec.TooManyBlocks())
 	}
 	b, err := decodeBlock(e.block)
 	if err != nil {
-		return d.fail(to, protocol.InvalidResponse("the upstream began a block that cannot be read", err))
+		return d.fail(to, codec.InvalidResponse("the upstream began a block that cannot be read", err))
 	}
 	o := d.opened(b)
 	o.raw = e.block
@@ -235,7 +236,7 @@ func (d *streamDecoder) missing(to []llm.Event) (*openBlock, []llm.Event) {
 	case "thinking_delta":
 		b = &llm.Thought{}
 	}
-	if b == nil || d.event.index < d.begun || len(d.open) >= protocol.MaxOpenBlocks {
+	if b == nil || d.event.index < d.begun || len(d.open) >= codec.MaxOpenBlocks {
 		return nil, to
 	}
 	o := d.opened(b)

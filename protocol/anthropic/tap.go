@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -139,7 +140,7 @@ func (t *Tap) Event(data []byte) protocol.Mark {
 		return protocol.Content
 	}
 	if err := json.Unmarshal(data, &t.event, wire.Lenient); err != nil {
-		return t.fail(protocol.InvalidResponse("the upstream sent an event that is not JSON", err))
+		return t.fail(codec.InvalidResponse("the upstream sent an event that is not JSON", err))
 	}
 	e := &t.event
 	switch {
@@ -181,10 +182,10 @@ func (t *Tap) read(raw []byte) *Response {
 		t.tally.add(&u)
 	}
 	for _, block := range w.Content.Value().All() {
-		t.summary.Content = t.summary.Content || protocol.HasContent(*block, "type")
+		t.summary.Content = t.summary.Content || codec.HasContent(*block, "type")
 	}
 	if container, ok := w.Extra.Get("container"); ok {
-		t.summary.Keep(protocol.CreatedIDs(container)...)
+		t.summary.Keep(codec.CreatedIDs(container)...)
 	}
 	return &w
 }
@@ -199,7 +200,7 @@ func (t *Tap) Body(body []byte) *llm.Error {
 	w := t.read(body)
 	switch {
 	case w == nil:
-		t.fail(protocol.InvalidResponse("the upstream's response is not a complete JSON object", nil))
+		t.fail(codec.InvalidResponse("the upstream's response is not a complete JSON object", nil))
 	case isError(w.Type.Value(), w.Error):
 		t.fail(decodeErrorBody(0, body))
 	default:

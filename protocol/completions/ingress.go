@@ -1,16 +1,16 @@
 package completions
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
 )
 
 // Route describes the endpoint to the gateway, as a route of the Chat Completions
 // dialect.
-func Route() protocol.Route {
-	return protocol.Route{Name: "completions", Operation: protocol.Complete, Path: "/v1/completions", Span: "text_completion",
-		Complete: &protocol.Completer{Codec: Codec{}, Report: reportAsChat}, Cacheable: cacheable()}
+func Route() codec.Route {
+	return codec.Route{Name: "completions", Operation: codec.Complete, Path: "/v1/completions", Span: "text_completion",
+		Complete: &codec.Completer{Codec: Codec{}, Report: reportAsChat}, Cacheable: cacheable()}
 }
 
 // reportAsChat notes what every request loses when a chat model answers it.
@@ -18,8 +18,8 @@ func reportAsChat(report *llm.Report) {
 	report.Approximate("turns", "completion.as_chat", "the prompt is sent as a chat message; the model replies to it and does not continue it")
 }
 
-func cacheable() *protocol.CacheRule {
-	members := protocol.AllowMembers(openaichat.CacheableSampling(), "prompt", "suffix", "echo")
-	members["best_of"] = protocol.OnlyOne
-	return &protocol.CacheRule{Members: members, Required: []string{"temperature"}}
+func cacheable() *codec.CacheRule {
+	members := codec.AllowMembers(openaichat.CacheableSampling(), "prompt", "suffix", "echo")
+	members["best_of"] = codec.OnlyOne
+	return &codec.CacheRule{Members: members, Required: []string{"temperature"}}
 }

@@ -1,6 +1,7 @@
 package completions
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
@@ -121,7 +122,7 @@ func (p prompt) one() (string, *llm.Error) {
 
 // ext returns the members without a field.
 func (r *request) ext() llm.Ext {
-	e := llm.Ext{Protocol: own, Members: protocol.Members(r.Extra.All())}
+	e := llm.Ext{Protocol: own, Members: codec.Members(r.Extra.All())}
 	if o := r.StreamOptions.Value(); o.IncludeObfuscation.IsSet() || len(o.Extra.All()) > 0 {
 		e.Members = append(e.Members, llm.Member{Name: "stream_options", Value: rawOf(r.StreamOptions)})
 	}

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -29,7 +29,7 @@ func finishOf(s llm.Stop) string {
 
 // EncodeResponse encodes a non-streaming response.
 func (Codec) EncodeResponse(resp *llm.Response, _ *llm.Request, report *llm.Report) []byte {
-	protocol.DropExt(report, "response", resp.Ext, own)
+	codec.DropExt(report, "response", resp.Ext, own)
 	if resp.Tier != "" && resp.Tier != "default" {
 		report.Drop("tier", "tier.unsupported", "a text completion does not say by which tier it was served")
 	}
@@ -39,7 +39,7 @@ func (Codec) EncodeResponse(resp *llm.Response, _ *llm.Request, report *llm.Repo
 			b = append(b, ',')
 		}
 		b = appendChoice(b, c.Index, textOf(&c, report), finishOf(c.Stop))
-		protocol.DropExt(report, "choices", c.Ext, own)
+		codec.DropExt(report, "choices", c.Ext, own)
 		reportStop(c.Stop, report)
 	}
 	b = append(b, ']')
@@ -54,7 +54,7 @@ func (Codec) EncodeResponse(resp *llm.Response, _ *llm.Request, report *llm.Repo
 func textOf(c *llm.Choice, report *llm.Report) string {
 	var said strings.Builder
 	for _, b := range c.Blocks {
-		protocol.DropExt(report, "choices.blocks", b.Common().Ext, own)
+		codec.DropExt(report, "choices.blocks", b.Common().Ext, own)
 		switch b := b.(type) {
 		case *llm.Text:
 			said.WriteString(b.Text)

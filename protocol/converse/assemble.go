@@ -3,15 +3,15 @@ package converse
 import (
 	"bytes"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // assembler keeps the members of the metadata event that are members of the response, such as
 // metrics.
-type assembler struct{ response protocol.LateMembers }
+type assembler struct{ response codec.LateMembers }
 
-func newAssembler() protocol.Assembler { return &assembler{} }
+func newAssembler() codec.Assembler { return &assembler{} }
 
 // Event reads an event.
 func (a *assembler) Event(data []byte) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -18,8 +19,8 @@ import (
 const countTokens = "count-tokens"
 
 // CountBody recognizes the requests of CountTokens whose input is a request of Converse.
-func CountBody(d *protocol.Dialect) *protocol.OtherBody {
-	return &protocol.OtherBody{Dialect: d, Is: func(body *wire.Index) bool {
+func CountBody(d *codec.Dialect) *codec.OtherBody {
+	return &codec.OtherBody{Dialect: d, Is: func(body *wire.Index) bool {
 		if body.Raw("input").Kind() != '{' {
 			return false
 		}
@@ -28,8 +29,8 @@ func CountBody(d *protocol.Dialect) *protocol.OtherBody {
 	}}
 }
 
-func counter() *protocol.Counter {
-	return &protocol.Counter{DecodeRequest: decodeCountRequest, EncodeRequest: encodeCountRequest, DecodeResponse: decodeCount, EncodeResponse: encodeCount}
+func counter() *codec.Counter {
+	return &codec.Counter{DecodeRequest: decodeCountRequest, EncodeRequest: encodeCountRequest, DecodeResponse: decodeCount, EncodeResponse: encodeCount}
 }
 
 func decodeCountRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
@@ -76,11 +77,11 @@ func decodeCount(body []byte) (int64, *llm.Error) {
 		InputTokens wire.Number `json:"inputTokens"`
 	}
 	if err := json.Unmarshal(body, &w, wire.Lenient); err != nil {
-		return 0, protocol.InvalidResponse("the upstream's response is not a token count", err)
+		return 0, codec.InvalidResponse("the upstream's response is not a token count", err)
 	}
 	n, err := w.InputTokens.Int64()
 	if err != nil {
-		return 0, protocol.InvalidResponse("the upstream's response is not a token count", err)
+		return 0, codec.InvalidResponse("the upstream's response is not a token count", err)
 	}
 	return n, nil
 }

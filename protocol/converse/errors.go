@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
@@ -26,8 +26,8 @@ var authWords = []string{"authentication failed", "api key", "bearer token", "se
 // DecodeError decodes an error response. The header names the exception; the body of a
 // proxy may have any form.
 func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error {
-	e := decodeErrorBody(status, protocol.ExceptionName(header), body)
-	e.RetryAfter = protocol.RetryAfter(header)
+	e := decodeErrorBody(status, codec.ExceptionName(header), body)
+	e.RetryAfter = codec.RetryAfter(header)
 	return e
 }
 
@@ -36,11 +36,11 @@ func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error
 func decodeErrorBody(status int, typ string, body []byte) *llm.Error {
 	f := wire.FindError(body)
 	e := &llm.Error{Message: f.Message, Relayed: f.Message != ""}
-	kind, known := protocol.KindOfException(cmp.Or(typ, f.Type, f.Code))
+	kind, known := codec.KindOfException(cmp.Or(typ, f.Type, f.Code))
 	if e.Kind = kind; !known {
 		e.Kind = llm.Upstream
 		if status != 0 && status != http.StatusFailedDependency {
-			e.Kind, _ = protocol.KindOfStatus(status)
+			e.Kind, _ = codec.KindOfStatus(status)
 		}
 	}
 	message := strings.ToLower(f.Message)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
@@ -16,11 +16,11 @@ import (
 //	event: contentBlockStop         data: {"contentBlockStop":{"contentBlockIndex":0}}
 //	exception: throttlingException  data: {"throttlingException":{"message":"…"}}
 //	error: InternalError            data: {"error":{"code":"InternalError","message":"…"}}
-func frames() *protocol.Frames { return &protocol.Frames{Decode: decodeFrame, Encode: encodeFrame} }
+func frames() *codec.Frames { return &codec.Frames{Decode: decodeFrame, Encode: encodeFrame} }
 
-func decodeFrame(f protocol.Frame, to []byte) []byte {
+func decodeFrame(f codec.Frame, to []byte) []byte {
 	name, value := f.Name, jsontext.Value(f.Payload)
-	if f.Type == protocol.ErrorFrame {
+	if f.Type == codec.ErrorFrame {
 		name = "error"
 		value = wire.AppendQuote([]byte(`{"code":`), f.Name)
 		value = append(wire.AppendQuote(append(value, `,"message":`...), strings.ToValidUTF8(string(f.Payload), "\uFFFD")), '}')
@@ -36,12 +36,12 @@ func decodeFrame(f protocol.Frame, to []byte) []byte {
 	return sse.AppendEvent(to, "", append(append(data, value...), '}'))
 }
 
-func encodeFrame(_, data []byte, to []protocol.Frame) []protocol.Frame {
+func encodeFrame(_, data []byte, to []codec.Frame) []codec.Frame {
 	s := wire.NewScanner(data)
 	for name := range s.Members() {
-		f := protocol.Frame{Type: protocol.EventFrame, Name: string(name)}
+		f := codec.Frame{Type: codec.EventFrame, Name: string(name)}
 		if strings.HasSuffix(f.Name, "Exception") {
-			f.Type = protocol.ExceptionFrame
+			f.Type = codec.ExceptionFrame
 		}
 		f.Payload = s.Value()
 		to = append(to, f)

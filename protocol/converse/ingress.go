@@ -4,29 +4,30 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // Dialect describes the protocol to the gateway.
-func Dialect() *protocol.Dialect {
-	routes := []protocol.Route{
-		{Name: "converse", Verb: converse, Operation: protocol.Generate, Span: "chat"},
-		{Name: "converse_stream", Verb: converseStream, Operation: protocol.Generate, Span: "chat"},
+func Dialect() *codec.Dialect {
+	routes := []codec.Route{
+		{Name: "converse", Verb: converse, Operation: codec.Generate, Span: "chat"},
+		{Name: "converse_stream", Verb: converseStream, Operation: codec.Generate, Span: "chat"},
 	}
-	return &protocol.Dialect{
+	return &codec.Dialect{
 		Name:         protocol.Converse,
 		Codec:        Codec{},
 		Routes:       routes,
-		Locate:       func(req *http.Request) (protocol.Location, bool, *llm.Error) { return locate(routes, req) },
+		Locate:       func(req *http.Request) (codec.Location, bool, *llm.Error) { return locate(routes, req) },
 		Claims:       claims,
 		UpstreamPath: upstreamPath,
 		Frames:       frames(),
 		Members:      []string{"inferenceConfig"},
 		Read:         readHead,
-		Labels:       protocol.Labels{Tags: "requestMetadata"},
-		Prompt:       protocol.Prompt{System: "system", Tools: "toolConfig", Turns: "messages"},
+		Labels:       codec.Labels{Tags: "requestMetadata"},
+		Prompt:       codec.Prompt{System: "system", Tools: "toolConfig", Turns: "messages"},
 		Parameters: map[string][]string{"sampling.temperature": {"inferenceConfig.temperature"}, "sampling.top_p": {"inferenceConfig.topP"},
 			"output.max_tokens": {"inferenceConfig.maxTokens"}, "reasoning": {"additionalModelRequestFields.thinking", "outputConfig.effort"}},
 		ParameterContext: []string{"toolConfig", "messages"},
@@ -37,20 +38,20 @@ func Dialect() *protocol.Dialect {
 		Overflow:         tooLong,
 		NoComments:       true, // frames have none
 		NewAssembler:     newAssembler,
-		Headers:          protocol.Headers{Vendor: "aws", Response: []string{"X-Amzn-Errortype"}, RequestID: "X-Amzn-Requestid"},
+		Headers:          codec.Headers{Vendor: "aws", Response: []string{"X-Amzn-Errortype"}, RequestID: "X-Amzn-Requestid"},
 		Count:            counter(),
-		Setup:            protocol.Setup{SDK: "AWS", Variable: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"},
+		Setup:            codec.Setup{SDK: "AWS", Variable: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"},
 		Fields:           fields(),
 	}
 }
 
 // locate reads the model and the verb from a request's path.
-func locate(routes []protocol.Route, req *http.Request) (protocol.Location, bool, *llm.Error) {
+func locate(routes []codec.Route, req *http.Request) (codec.Location, bool, *llm.Error) {
 	model, stream, ok := parsePath(req.URL.EscapedPath())
 	if !ok {
-		return protocol.Location{}, false, nil
+		return codec.Location{}, false, nil
 	}
-	at := protocol.Location{Route: &routes[0], URLPath: req.URL.EscapedPath(), Model: model, Stream: stream}
+	at := codec.Location{Route: &routes[0], URLPath: req.URL.EscapedPath(), Model: model, Stream: stream}
 	if stream {
 		at.Route = &routes[1]
 	}
@@ -61,27 +62,27 @@ func locate(routes []protocol.Route, req *http.Request) (protocol.Location, bool
 func claims(req *http.Request) bool { return strings.HasPrefix(req.URL.Path, "/model/") }
 
 // upstreamPath is the path of the target's model, which may come from the client's path.
-func upstreamPath(at protocol.Location, target protocol.Target, stream bool) (string, *llm.Error) {
-	if at.Operation == protocol.CountTokens {
+func upstreamPath(at codec.Location, target protocol.Target, stream bool) (string, *llm.Error) {
+	if at.Operation == codec.CountTokens {
 		return countPath(target.Model)
 	}
 	return path(target.Model, stream)
 }
 
 // readHead takes model and stream flag from the path and the limit from inferenceConfig.
-func readHead(at protocol.Location, body *wire.Index) (protocol.Head, *llm.Error) {
-	head := protocol.Head{Model: at.Model, Stream: at.Stream}
+func readHead(at codec.Location, body *wire.Index) (codec.Head, *llm.Error) {
+	head := codec.Head{Model: at.Model, Stream: at.Stream}
 	if body.Raw("inferenceConfig").Kind() == '{' {
 		if config, err := body.Object("inferenceConfig"); err == nil {
-			head.MaxOutput = protocol.MaxOutput(config.Raw("maxTokens"))
+			head.MaxOutput = codec.MaxOutput(config.Raw("maxTokens"))
 		}
 	}
 	return head, nil
 }
 
 // fields says where a request has the fields of the neutral model.
-func fields() protocol.Fields {
-	return protocol.Fields{Turns: "messages", System: "system", Parts: "content", Names: [][2]string{
+func fields() codec.Fields {
+	return codec.Fields{Turns: "messages", System: "system", Parts: "content", Names: [][2]string{
 		{"sampling.temperature", "inferenceConfig.temperature"}, {"sampling.top_p", "inferenceConfig.topP"}, {"sampling.top_k", "additionalModelRequestFields.top_k"}, {"sampling", "inferenceConfig"},
 		{"output.max_tokens", "inferenceConfig.maxTokens"}, {"output.stops", "inferenceConfig.stopSequences"}, {"output.format", "outputConfig.textFormat"},
 		{"reasoning.effort", "outputConfig.effort"}, {"reasoning.budget", "additionalModelRequestFields.thinking.budget_tokens"}, {"reasoning", "additionalModelRequestFields.thinking"},

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -63,18 +63,18 @@ func decodeCall(w ToolUse, raw wire.Raw) (llm.Block, error) {
 	if w.ToolUseID.Value() == "" || w.Name.Value() == "" {
 		return nil, errors.New("toolUse needs a toolUseId and a name")
 	}
-	c := &llm.ToolCall{Meta: llm.Meta{Ext: kept.Ext(w.Extra)}, CallID: protocol.UnwrapID(w.ToolUseID.Value()), Kind: llm.FunctionTool, Name: w.Name.Value(), Args: string(w.Input)}
+	c := &llm.ToolCall{Meta: llm.Meta{Ext: kept.Ext(w.Extra)}, CallID: codec.UnwrapID(w.ToolUseID.Value()), Kind: llm.FunctionTool, Name: w.Name.Value(), Args: string(w.Input)}
 	if typ := w.Type.Value(); typ != "" {
 		kept.Keep(&c.Ext, "type", blockcodec.Quoted(typ))
 	}
-	if c.Seals = protocol.Uncarry(llm.Raw(w.ExtraContent)); c.Seals == nil && len(w.ExtraContent) > 0 {
-		kept.Keep(&c.Ext, protocol.CarrierMember, w.ExtraContent)
+	if c.Seals = codec.Uncarry(llm.Raw(w.ExtraContent)); c.Seals == nil && len(w.ExtraContent) > 0 {
+		kept.Keep(&c.Ext, codec.CarrierMember, w.ExtraContent)
 	}
 	return c, nil
 }
 
 func decodeResult(w ToolResult) (llm.Block, error) {
-	r := &llm.ToolResult{Meta: llm.Meta{Ext: kept.Ext(w.Extra)}, CallID: protocol.UnwrapID(w.ToolUseID.Value()), Kind: llm.FunctionTool, Failed: w.Status.Value() == "error"}
+	r := &llm.ToolResult{Meta: llm.Meta{Ext: kept.Ext(w.Extra)}, CallID: codec.UnwrapID(w.ToolUseID.Value()), Kind: llm.FunctionTool, Failed: w.Status.Value() == "error"}
 	if r.CallID == "" {
 		return nil, errors.New("toolResult needs the toolUseId of its call")
 	}
@@ -106,7 +106,7 @@ func decodeReasoning(w Reasoning) *llm.Thought {
 	case "":
 		kept.Mark(&t.Ext, plainMark, wire.Raw("true"))
 	default:
-		if foreign, ok := protocol.Unwrap(s); ok {
+		if foreign, ok := codec.Unwrap(s); ok {
 			t.Seals = foreign
 		} else {
 			t.Seals = []llm.Seal{{Form: llm.Signature, Data: s, Origin: own}}
@@ -159,17 +159,17 @@ func decodeCitation(raw wire.Raw) llm.Citation {
 // joins the text before or after it, or is dropped.
 func (e *requestEncoder) Turn(i int) []wire.Raw {
 	t := e.Req.Turns[i]
-	at := protocol.At("turns", i)
+	at := codec.At("turns", i)
 	blocks, alone := blockcodec.JoinBlank(t.Blocks)
 	if t.Role == llm.User && slices.ContainsFunc(blocks, func(b llm.Block) bool { return !blockcodec.IsText(b, blockcodec.IsBlank) }) {
 		for _, k := range alone {
-			e.Report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
+			e.Report.Drop(codec.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
 		}
 	}
 	var out []wire.Raw
 	var mark *llm.CacheMark // of a blank text, which is not sent
 	for k, b := range blocks {
-		at := protocol.At(at+".blocks", k)
+		at := codec.At(at+".blocks", k)
 		if blockcodec.IsResult(b) {
 			continue
 		}
@@ -231,10 +231,10 @@ func (e *requestEncoder) block(at string, role llm.Role, b llm.Block) []wire.Raw
 // text encodes text with the vendor's own citations.
 func (e *requestEncoder) text(at string, role llm.Role, t *llm.Text) []wire.Raw {
 	raws := e.Citations(at, t.Citations)
-	if t.Ext.Protocol == own && t.Ext.Get(protocol.MarkPrefix+jsonMark) != "" && role == llm.ToolRole {
+	if t.Ext.Protocol == own && t.Ext.Get(codec.MarkPrefix+jsonMark) != "" && role == llm.ToolRole {
 		return []wire.Raw{blockcodec.Member("json", wire.Raw(t.Text))}
 	}
-	if len(raws) == 0 && t.Ext.Get(protocol.MarkPrefix+"citationsContent") == "" {
+	if len(raws) == 0 && t.Ext.Get(codec.MarkPrefix+"citationsContent") == "" {
 		return e.Marshal(at, &Block{Text: wire.Some(wire.NewText(t.Text)), Extra: kept.Extra(withoutMarks(t.Ext))})
 	}
 	return e.Marshal(at, citedBlock(t, raws))
@@ -250,7 +250,7 @@ func citedBlock(t *llm.Text, citations []wire.Raw) *Block {
 func withoutMarks(ext llm.Ext) llm.Ext {
 	out := llm.Ext{Protocol: ext.Protocol}
 	for _, m := range ext.Members {
-		if !strings.HasPrefix(m.Name, protocol.MarkPrefix) {
+		if !strings.HasPrefix(m.Name, codec.MarkPrefix) {
 			out.Members = append(out.Members, m)
 		}
 	}
@@ -269,7 +269,7 @@ func textBlock(text string) wire.Raw {
 // without a seal goes back only from a client of this protocol.
 func (e *requestEncoder) thought(at string, t *llm.Thought) []wire.Raw {
 	seal, ok := t.SealFor(own)
-	if !ok && t.Ext.Get(protocol.MarkPrefix+plainMark) == "" {
+	if !ok && t.Ext.Get(codec.MarkPrefix+plainMark) == "" {
 		e.Report.Drop(at, "reasoning.foreign", "only reasoning that the vendor's model has signed can be sent back to it")
 		return nil
 	}

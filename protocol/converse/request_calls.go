@@ -1,9 +1,9 @@
 package converse
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -19,7 +19,7 @@ func (e *requestEncoder) Result(r blockcodec.Result) []wire.Raw {
 	if r.Failed {
 		w.Status = wire.Some("error")
 	} else if r.Ext.Protocol == own {
-		w.Status = wire.NonZero(wire.Unquote(wire.Raw(r.Ext.Get(protocol.MarkPrefix + statusMark))))
+		w.Status = wire.NonZero(wire.Unquote(wire.Raw(r.Ext.Get(codec.MarkPrefix + statusMark))))
 	}
 	out := e.Marshal(r.At, &Block{ToolResult: wire.Some(w)})
 	if mark := resultMark(r.ToolResult); mark != nil && out != nil {
@@ -44,12 +44,12 @@ func (e *requestEncoder) resultContent(at string, r *llm.ToolResult) wire.List[w
 	list, alone := blockcodec.JoinBlank(r.Blocks)
 	if len(r.Blocks) > 1 { // a single blank text is an empty result
 		for _, k := range alone {
-			e.Report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
+			e.Report.Drop(codec.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
 		}
 	}
 	var blocks wire.List[wire.Raw]
 	for k, b := range list {
-		at := protocol.At(at+".blocks", k)
+		at := codec.At(at+".blocks", k)
 		if blockcodec.IsText(b, blockcodec.IsBlank) {
 			continue
 		}

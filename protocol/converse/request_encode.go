@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -27,7 +28,7 @@ func encodeRequest(req *llm.Request, target protocol.Target, report *llm.Report)
 		return nil, err
 	}
 	home := req.Ext.Protocol == own
-	e := &requestEncoder{documents: protocol.UniqueIDs{}, RequestEncoder: blockcodec.RequestEncoder{Own: protocol.Converse, Req: req, Target: target, Report: report,
+	e := &requestEncoder{documents: codec.UniqueIDs{}, RequestEncoder: blockcodec.RequestEncoder{Own: protocol.Converse, Req: req, Target: target, Report: report,
 		Home: home, Names: blockcodec.NewNames(maxName)}}
 	e.Form, e.Alternate, e.MidSystem = e, !home, home || target.Gates.MidSystem // a client of this protocol divides its messages itself
 	e.family = e.familyOf(target.Model)
@@ -54,7 +55,7 @@ type requestEncoder struct {
 
 	family    family
 	out       Request
-	documents protocol.UniqueIDs // the names of documents
+	documents codec.UniqueIDs // the names of documents
 }
 
 // nested are the members of a request whose unknown members are kept under their names.
@@ -64,7 +65,7 @@ func (e *requestEncoder) encode() {
 	if e.Home {
 		e.out.Extra = kept.Extra(withoutMarks(blockcodec.Without(e.Req.Ext, nested...)))
 	} else {
-		protocol.DropExt(e.Report, "ext", e.Req.Ext, protocol.Converse)
+		codec.DropExt(e.Report, "ext", e.Req.Ext, protocol.Converse)
 	}
 	e.output()
 	e.tools()
@@ -136,7 +137,7 @@ const stopPath = "/stop_sequence"
 // stops encodes the stop sequences.
 func (e *requestEncoder) stops() {
 	var paths []string
-	if raw := e.Req.Ext.Get(protocol.MarkPrefix + "additionalModelResponseFieldPaths"); raw != "" && e.Home {
+	if raw := e.Req.Ext.Get(codec.MarkPrefix + "additionalModelResponseFieldPaths"); raw != "" && e.Home {
 		_ = wire.Unmarshal([]byte(raw), &paths) // it was written by the decoder
 	}
 	stops := e.Stops(e.Home)

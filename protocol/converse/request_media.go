@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -75,7 +75,7 @@ func decodeMedia(kind llm.MediaKind, w Media, member string, raw wire.Raw) llm.B
 	case len(s.Extra.All()) > 0 || len(at.Extra.All()) > 0:
 		return &llm.Opaque{Protocol: own, Type: member, Raw: llm.Raw(raw)}
 	case s.Bytes.IsSet():
-		m.Data = protocol.StandardBase64(s.Bytes.Value().String())
+		m.Data = codec.StandardBase64(s.Bytes.Value().String())
 	case here:
 		m.URL = at.URI.Value().String()
 	case s.Text.IsSet():
@@ -130,7 +130,7 @@ func (e *requestEncoder) media(at string, m *llm.Media) (Media, bool) {
 		w.Name = wire.Some(e.documentName(at, m))
 		w.Context = wire.NonZero(wire.NewText(m.Context))
 	}
-	if kept := m.Ext.Get(protocol.MarkPrefix + formatMark); kept != "" && m.Ext.Protocol == own {
+	if kept := m.Ext.Get(codec.MarkPrefix + formatMark); kept != "" && m.Ext.Protocol == own {
 		w.Format = wire.Some(wire.Unquote(wire.Raw(kept)))
 	}
 	source, mime, ok := e.source(at, m)
@@ -163,7 +163,7 @@ func (e *requestEncoder) source(at string, m *llm.Media) (Source, string, bool) 
 		if m.Kind == llm.Image && !e.Home {
 			mime = e.imageType(at, mime, m)
 		} else if !e.Home {
-			mime = strings.ToLower(protocol.WithMIME(m, at, e.Report).MIME)
+			mime = strings.ToLower(codec.WithMIME(m, at, e.Report).MIME)
 		}
 		if _, err := base64.StdEncoding.DecodeString(m.Data); err != nil && m.Kind == llm.File && !e.Home {
 			e.Report.Refuse(at, "media.data", "the data is not base64")

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -61,7 +62,7 @@ var (
 // reasoning encodes how much the model reasons. It needs the tool choice.
 func (e *requestEncoder) reasoning() {
 	r := e.Req.Reasoning
-	protocol.DropExt(e.Report, "reasoning", r.Ext, protocol.Converse)
+	codec.DropExt(e.Report, "reasoning", r.Ext, protocol.Converse)
 	if e.Home && r.Ext.Protocol == own || e.Home && r.Mode == "" && r.Budget == nil {
 		e.homeReasoning(r)
 		return
@@ -72,7 +73,7 @@ func (e *requestEncoder) reasoning() {
 	if !asked {
 		return
 	}
-	if r.Effort != "" && !slices.Contains(protocol.Efforts(), r.Effort) {
+	if r.Effort != "" && !slices.Contains(codec.Efforts(), r.Effort) {
 		e.Report.Drop("reasoning.effort", "effort.unknown", "there is no effort "+r.Effort)
 		return
 	}
@@ -193,12 +194,12 @@ func (e *requestEncoder) effort(r llm.Reasoning) {
 func (e *requestEncoder) nearest(r llm.Reasoning, known []string) string {
 	level := r.Effort
 	if n := blockcodec.Value(r.Budget); level == "" && n > 0 {
-		level = protocol.EffortOfBudget(max(n, blockcodec.MinBudget)) // low is the lowest level
+		level = codec.EffortOfBudget(max(n, blockcodec.MinBudget)) // low is the lowest level
 		e.Report.Approximate("reasoning.budget", "effort.from_budget", "the model takes a level of effort: "+level)
 	}
 	fit := level
 	if level != "" && !slices.Contains(known, level) {
-		fit = protocol.NearestEffort(level, known)
+		fit = codec.NearestEffort(level, known)
 		e.Report.Approximate("reasoning.effort", "effort.nearest", level+" is sent as "+fit)
 	}
 	return fit

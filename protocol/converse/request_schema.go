@@ -1,6 +1,7 @@
 package converse
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -28,7 +29,7 @@ func (d *requestDecoder) output() {
 // format encodes the format of a structured response.
 func (e *requestEncoder) format() {
 	f := e.Req.Output.Format
-	protocol.DropExt(e.Report, "output.format", f.Ext, protocol.Converse)
+	codec.DropExt(e.Report, "output.format", f.Ext, protocol.Converse)
 	switch f.Kind {
 	case "", "text":
 		return

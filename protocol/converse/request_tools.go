@@ -1,6 +1,7 @@
 package converse
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -18,7 +19,7 @@ func (e *requestEncoder) tools() {
 		if e.Req.ToolChoice.Mode == "allowed" && !blockcodec.Allowed(e.Req.ToolChoice.Names, t) {
 			continue
 		}
-		at := protocol.At("tools", i)
+		at := codec.At("tools", i)
 		raw := e.tool(at, t)
 		if raw == nil {
 			continue
@@ -61,7 +62,7 @@ func (e *requestEncoder) withoutChoice(tools []wire.Raw) []wire.Raw {
 }
 
 func (e *requestEncoder) tool(at string, t *llm.Tool) wire.Raw {
-	protocol.DropExt(e.Report, at, t.Ext, protocol.Converse)
+	codec.DropExt(e.Report, at, t.Ext, protocol.Converse)
 	w := ToolSpec{Extra: kept.Extra(t.Ext)}
 	schema := wire.Raw(t.Schema)
 	switch t.Kind {

@@ -1,9 +1,9 @@
 package converse
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -11,14 +11,14 @@ import (
 func (Codec) DecodeResponse(body []byte) (*llm.Response, *llm.Error) {
 	var w Response
 	if err := wire.UnmarshalLenient(body, &w); err != nil {
-		return nil, protocol.InvalidResponse("the upstream's response is not a complete JSON object", err)
+		return nil, codec.InvalidResponse("the upstream's response is not a complete JSON object", err)
 	}
 	message, ok := w.Output.Value().Message.Get()
 	if !ok {
 		if e := decodeErrorBody(0, "", body); e.Relayed {
 			return nil, e
 		}
-		return nil, protocol.InvalidResponse("the upstream's response has no message", nil)
+		return nil, codec.InvalidResponse("the upstream's response has no message", nil)
 	}
 	blocks, called, err := blockcodec.DecodeContent(message.Content.Value(), func(raw wire.Raw) (llm.Block, error) {
 		b, err := decodeBlock(raw)

@@ -3,6 +3,7 @@ package converse
 import (
 	"slices"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -94,7 +95,7 @@ func additionalFields(s llm.Stop, ext llm.Ext) wire.Object {
 
 // answerBlock encodes one block of a response, or returns nil if it is empty.
 func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
-	protocol.DropExt(report, at, b.Common().Ext, protocol.Converse)
+	codec.DropExt(report, at, b.Common().Ext, protocol.Converse)
 	var w *Block
 	switch b := b.(type) {
 	case *llm.Text:
@@ -113,14 +114,14 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 			return nil
 		}
 		if seal.Data == "" && b.Ext.Protocol != own {
-			seal.Data = protocol.Unsealed // so that the vendor does not get it back as its own
+			seal.Data = codec.Unsealed // so that the vendor does not get it back as its own
 		}
 		if b.Text(llm.SummaryReasoning) != "" {
 			report.Approximate(at, "reasoning.summary", "a summary stands where all of the reasoning would")
 		}
 		w = thoughtBlock(b, seal)
 	case *llm.ToolCall:
-		use := ToolUse{ToolUseID: wire.Some(answerCallID(b)), Name: wire.Some(b.Name), ExtraContent: wire.Raw(protocol.Carry(b.Seals, protocol.Converse)), Extra: kept.Extra(b.Ext)}
+		use := ToolUse{ToolUseID: wire.Some(answerCallID(b)), Name: wire.Some(b.Name), ExtraContent: wire.Raw(codec.Carry(b.Seals, protocol.Converse)), Extra: kept.Extra(b.Ext)}
 		use.Input = blockcodec.Args(report, at, b)
 		w = &Block{ToolUse: wire.Some(use)}
 	case *llm.Media:
@@ -150,7 +151,7 @@ func answerSeal(seals []llm.Seal) llm.Seal {
 	if seal, ok := m.SealFor(own); ok {
 		return seal
 	}
-	return llm.Seal{Form: llm.Signature, Data: protocol.Wrap(seals, protocol.Converse)}
+	return llm.Seal{Form: llm.Signature, Data: codec.Wrap(seals, protocol.Converse)}
 }
 
 // answerImage returns an image with its data, or nil for other media.
@@ -173,4 +174,4 @@ func reportText(t *llm.Text, at string, report *llm.Report) {
 }
 
 // answerCallID returns a call's id in the form that clients may send back.
-func answerCallID(c *llm.ToolCall) string { return protocol.WrapID(c.CallID, maxID) }
+func answerCallID(c *llm.ToolCall) string { return codec.WrapID(c.CallID, maxID) }

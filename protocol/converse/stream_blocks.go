@@ -3,9 +3,9 @@ package converse
 import (
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -32,7 +32,7 @@ type openBlock struct {
 func (o *openBlock) gather(delta Delta) {
 	switch {
 	case o.media != nil:
-		o.data.WriteString(protocol.StandardBase64(delta.Image.Value().Source.Value().Bytes.Value().String()))
+		o.data.WriteString(codec.StandardBase64(delta.Image.Value().Source.Value().Bytes.Value().String()))
 	case o.use.ToolUseID.IsSet():
 		o.input.WriteString(o.pieces.Next(delta.ToolUse.Value().Input.Value().Body()))
 	default:
@@ -77,7 +77,7 @@ func (s *streamEncoder) close(to []byte, b *blockcodec.OutBlock) []byte {
 		case seal.Data != "":
 			to = s.delta(to, b, blockcodec.SignaturePart, seal.Data)
 		case b.Begun && block.Ext.Protocol != own:
-			to = s.delta(to, b, blockcodec.SignaturePart, protocol.Unsealed) // see answerBlock
+			to = s.delta(to, b, blockcodec.SignaturePart, codec.Unsealed) // see answerBlock
 		}
 	case *llm.ToolCall:
 		to = s.closeCall(to, b, block)

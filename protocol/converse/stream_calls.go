@@ -3,6 +3,7 @@ package converse
 import (
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/codec/blockcodec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -11,7 +12,7 @@ import (
 
 // callStart returns the start of a call's block.
 func callStart(b *blockcodec.OutBlock, call *llm.ToolCall) wire.Raw {
-	w := ToolUse{ToolUseID: wire.Some(answerCallID(call)), Name: wire.Some(call.Name), ExtraContent: wire.Raw(protocol.Carry(b.Seals, protocol.Converse)), Extra: kept.Extra(call.Ext)}
+	w := ToolUse{ToolUseID: wire.Some(answerCallID(call)), Name: wire.Some(call.Name), ExtraContent: wire.Raw(codec.Carry(b.Seals, protocol.Converse)), Extra: kept.Extra(call.Ext)}
 	raw, err := wire.Marshal(&w)
 	if err != nil { // the name has invalid UTF-8
 		w.Name, w.Extra = wire.Some(strings.ToValidUTF8(call.Name, "\uFFFD")), wire.Extra{}

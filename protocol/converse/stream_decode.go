@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -34,7 +35,7 @@ func (d *streamDecoder) Decode(_, data []byte, to []llm.Event) []llm.Event {
 	}
 	var e StreamEvent
 	if err := wire.UnmarshalLenient(data, &e); err != nil {
-		return d.fail(to, protocol.InvalidResponse("the upstream sent an event that is not JSON", err))
+		return d.fail(to, codec.InvalidResponse("the upstream sent an event that is not JSON", err))
 	}
 	if err := exception(&e, data); err != nil {
 		return d.fail(to, err)
@@ -79,7 +80,7 @@ func (d *streamDecoder) Finish(to []llm.Event) []llm.Event {
 		d.over = true
 		return append(to, llm.End{})
 	}
-	return d.fail(to, protocol.Truncated())
+	return d.fail(to, codec.Truncated())
 }
 
 func (d *streamDecoder) fail(to []llm.Event, err *llm.Error) []llm.Event {
@@ -113,8 +114,8 @@ func (d *streamDecoder) blockStart(to []llm.Event, w BlockStart) []llm.Event {
 	if d.find(at) != nil {
 		to = d.blockStop(to, at)
 	}
-	if len(d.open) >= protocol.MaxOpenBlocks {
-		return d.fail(to, protocol.TooManyBlocks())
+	if len(d.open) >= codec.MaxOpenBlocks {
+		return d.fail(to, codec.TooManyBlocks())
 	}
 	o := &openBlock{wire: at}
 	start := w.Start.Value()
@@ -122,8 +123,8 @@ func (d *streamDecoder) blockStart(to []llm.Event, w BlockStart) []llm.Event {
 	case isCall && use.Type.Value() == "server_tool_use":
 		o.held, o.use = true, use
 	case isCall:
-		o.block = &llm.ToolCall{Meta: llm.Meta{Ext: kept.Ext(use.Extra), Seals: protocol.Uncarry(llm.Raw(use.ExtraContent))},
-			CallID: protocol.UnwrapID(use.ToolUseID.Value()), Kind: llm.FunctionTool, Name: use.Name.Value()}
+		o.block = &llm.ToolCall{Meta: llm.Meta{Ext: kept.Ext(use.Extra), Seals: codec.Uncarry(llm.Raw(use.ExtraContent))},
+			CallID: codec.UnwrapID(use.ToolUseID.Value()), Kind: llm.FunctionTool, Name: use.Name.Value()}
 	case start.ToolResult.IsSet():
 		o.held, o.result = true, start.ToolResult.Value()
 	case start.Image.IsSet():
@@ -162,8 +163,8 @@ func (d *streamDecoder) delta(to []llm.Event, w BlockDelta) []llm.Event {
 	}
 	o := d.find(at)
 	if o == nil {
-		if len(d.open) >= protocol.MaxOpenBlocks {
-			return d.fail(to, protocol.TooManyBlocks())
+		if len(d.open) >= codec.MaxOpenBlocks {
+			return d.fail(to, codec.TooManyBlocks())
 		}
 		o = &openBlock{wire: at}
 		switch {
@@ -190,7 +191,7 @@ func (d *streamDecoder) delta(to []llm.Event, w BlockDelta) []llm.Event {
 	case *llm.Thought:
 		r := delta.Reasoning.Value()
 		o.signature.WriteString(r.Signature.Value())
-		if data, err := base64.StdEncoding.DecodeString(protocol.StandardBase64(r.RedactedContent.Value())); err == nil {
+		if data, err := base64.StdEncoding.DecodeString(codec.StandardBase64(r.RedactedContent.Value())); err == nil {
 			o.redacted = append(o.redacted, data...)
 		}
 		return emit(to, o, o.pieces.Next(r.Text.Value().Body()), llm.FullReasoning)
@@ -247,7 +248,7 @@ func (d *streamDecoder) blockStop(to []llm.Event, at int) []llm.Event {
 // signatureSeals returns the seals of a signature: the vendor's, or those that the gateway
 // has wrapped.
 func signatureSeals(s string) []llm.Seal {
-	if foreign, ok := protocol.Unwrap(s); ok {
+	if foreign, ok := codec.Unwrap(s); ok {
 		return foreign
 	}
 	return []llm.Seal{{Form: llm.Signature, Data: s, Origin: own}}

@@ -3,6 +3,7 @@ package converse
 import (
 	"bytes"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -39,7 +40,7 @@ func (t *Tap) Event(data []byte) protocol.Mark {
 	}
 	var e StreamEvent
 	if err := wire.UnmarshalLenient(data, &e); err != nil {
-		return t.fail(protocol.InvalidResponse("the upstream sent an event that is not JSON", err))
+		return t.fail(codec.InvalidResponse("the upstream sent an event that is not JSON", err))
 	}
 	if err := exception(&e, data); err != nil {
 		return t.fail(err)
@@ -64,7 +65,7 @@ func (t *Tap) fail(e *llm.Error) protocol.Mark {
 func (t *Tap) Body(body []byte) *llm.Error {
 	var w Response
 	if wire.UnmarshalLenient(body, &w) != nil {
-		t.fail(protocol.InvalidResponse("the upstream's response is not a complete JSON object", nil))
+		t.fail(codec.InvalidResponse("the upstream's response is not a complete JSON object", nil))
 		return t.summary.Err
 	}
 	m, ok := w.Output.Value().Message.Get()
@@ -75,7 +76,7 @@ func (t *Tap) Body(body []byte) *llm.Error {
 		}
 		err := decodeErrorBody(0, "", body)
 		if !err.Relayed {
-			err = protocol.InvalidResponse("the upstream's response has no message", nil)
+			err = codec.InvalidResponse("the upstream's response has no message", nil)
 		}
 		t.fail(err)
 		return err
@@ -83,7 +84,7 @@ func (t *Tap) Body(body []byte) *llm.Error {
 	t.tally.add(&w)
 	t.summary.Finish, t.summary.Complete = w.StopReason.Value(), true
 	for _, block := range m.Content.Value().All() {
-		t.summary.Content = t.summary.Content || protocol.HasContent(*block)
+		t.summary.Content = t.summary.Content || codec.HasContent(*block)
 	}
 	return nil
 }

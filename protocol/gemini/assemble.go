@@ -3,19 +3,19 @@ package gemini
 import (
 	"slices"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // assembler keeps the members of a stream's events and of their candidates. The texts and the log
 // probabilities of a candidate come in parts, which the neutral events join.
 type assembler struct {
-	response   protocol.LateMembers
-	candidates map[int]*protocol.LateMembers
+	response   codec.LateMembers
+	candidates map[int]*codec.LateMembers
 }
 
-func newAssembler() protocol.Assembler {
-	return &assembler{candidates: map[int]*protocol.LateMembers{}}
+func newAssembler() codec.Assembler {
+	return &assembler{candidates: map[int]*codec.LateMembers{}}
 }
 
 // Event reads an event.
@@ -42,7 +42,7 @@ func (a *assembler) candidate(c wire.Object) {
 		if len(a.candidates) == maxCandidates {
 			return
 		}
-		known = &protocol.LateMembers{}
+		known = &codec.LateMembers{}
 		a.candidates[at] = known
 	}
 	for _, m := range c {

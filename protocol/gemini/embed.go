@@ -3,6 +3,7 @@ package gemini
 import (
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -39,14 +40,14 @@ type Vector struct {
 	Extra  wire.Extra `json:"-"`
 }
 
-func embedder() *protocol.Embedder {
-	return &protocol.Embedder{DecodeRequest: decodeEmbedRequest, EncodeRequest: encodeEmbedRequest,
+func embedder() *codec.Embedder {
+	return &codec.Embedder{DecodeRequest: decodeEmbedRequest, EncodeRequest: encodeEmbedRequest,
 		DecodeResponse: decodeEmbeddings, EncodeResponse: encodeEmbeddings}
 }
 
 // decodeEmbedRequest reads a client's request for embeddings. The verb of its path tells
 // the two forms apart.
-func decodeEmbedRequest(loc protocol.Location, body []byte) (*llm.EmbedRequest, *llm.Error) {
+func decodeEmbedRequest(loc codec.Location, body []byte) (*llm.EmbedRequest, *llm.Error) {
 	e := &llm.EmbedRequest{Batch: loc.Verb == BatchEmbed}
 	var items BatchEmbedRequest
 	if e.Batch {
@@ -60,8 +61,8 @@ func decodeEmbedRequest(loc protocol.Location, body []byte) (*llm.EmbedRequest, 
 		}
 		items.Requests = wire.Some(wire.ListOf(one))
 	}
-	if list := items.Requests.Value(); list.Len() > protocol.MaxEmbedTexts {
-		return nil, protocol.TooManyTexts("requests")
+	if list := items.Requests.Value(); list.Len() > codec.MaxEmbedTexts {
+		return nil, codec.TooManyTexts("requests")
 	}
 	for i, item := range items.Requests.Value().All() {
 		text := ""
@@ -69,7 +70,7 @@ func decodeEmbedRequest(loc protocol.Location, body []byte) (*llm.EmbedRequest, 
 		parts := content.Parts.Value()
 		for _, p := range parts.All() {
 			if !p.Text.IsSet() {
-				return nil, invalid(protocol.At("requests", i)+".content", "only text can be embedded here")
+				return nil, invalid(codec.At("requests", i)+".content", "only text can be embedded here")
 			}
 			text += textOf(p.Text.Value())
 		}

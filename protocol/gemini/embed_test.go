@@ -3,6 +3,7 @@ package gemini
 import (
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -33,8 +34,8 @@ func TestCount(t *testing.T) {
 }
 
 // verb is the location of a request for a verb.
-func verb(name string) protocol.Location {
-	return protocol.Location{Route: &protocol.Route{Verb: name}}
+func verb(name string) codec.Location {
+	return codec.Location{Route: &codec.Route{Verb: name}}
 }
 
 func TestEmbedding(t *testing.T) {

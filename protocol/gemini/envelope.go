@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -12,12 +13,12 @@ import (
 
 // vertexEnvelope is the protocol on Vertex AI: the same bodies and streams, below the path of
 // a project. ParsePath reads such paths of clients.
-func vertexEnvelope() *protocol.Envelope { return &protocol.Envelope{Name: "vertex", Wrap: wrapVertex} }
+func vertexEnvelope() *codec.Envelope { return &codec.Envelope{Name: "vertex", Wrap: wrapVertex} }
 
 // vertexBeta is Vertex's name of all versions but v1.
 const vertexBeta = "v1beta1"
 
-func wrapVertex(out *protocol.Outgoing, place protocol.Place, _ *llm.Report) *llm.Error {
+func wrapVertex(out *protocol.Outgoing, place codec.Place, _ *llm.Report) *llm.Error {
 	path, query, _ := strings.Cut(out.Path, "?")
 	a, found, err := ParsePath(http.MethodPost, path)
 	if err != nil {
@@ -26,7 +27,7 @@ func wrapVertex(out *protocol.Outgoing, place protocol.Place, _ *llm.Report) *ll
 	if !found {
 		return notFound("Vertex AI does not have this path")
 	}
-	model, err := protocol.ModelSegment(place.Model, "-._@")
+	model, err := codec.ModelSegment(place.Model, "-._@")
 	if err != nil {
 		return err
 	}
@@ -51,12 +52,12 @@ func wrapVertex(out *protocol.Outgoing, place protocol.Place, _ *llm.Report) *ll
 func countBody(body []byte) ([]byte, *llm.Error) {
 	x, err := wire.IndexObject(body)
 	if err != nil {
-		return nil, protocol.InvalidBody(err)
+		return nil, codec.InvalidBody(err)
 	}
 	if inner := x.Raw("generateContentRequest"); inner.Kind() == '{' {
 		body = inner
 		if x, err = wire.IndexObject(body); err != nil {
-			return nil, protocol.InvalidBody(err)
+			return nil, codec.InvalidBody(err)
 		}
 	}
 	if e, ok := x.Remove("model"); ok {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
@@ -21,12 +21,12 @@ import (
 // DecodeError decodes an error response of any shape.
 func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error {
 	e, _ := readError(body)
-	e.Kind, e.Status = protocol.KindOfStatus(status)
+	e.Kind, e.Status = codec.KindOfStatus(status)
 	refine(e)
 	if e.Message == "" {
 		e.Message = "the upstream returned status " + strconv.Itoa(status) + " and no message"
 	}
-	if wait := protocol.RetryAfter(header); wait > 0 {
+	if wait := codec.RetryAfter(header); wait > 0 {
 		e.RetryAfter = wait
 	}
 	return e
@@ -36,7 +36,7 @@ func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error
 func errorIn(raw jsontext.Value) *llm.Error {
 	e, status := readError(raw)
 	if status != 0 {
-		e.Kind, e.Status = protocol.KindOfStatus(status)
+		e.Kind, e.Status = codec.KindOfStatus(status)
 	} else if k, ok := statusKinds[e.Code]; ok {
 		e.Kind = k
 	}

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -44,7 +44,7 @@ func keep(e *llm.Ext, level string, members wire.Object) {
 var read = []string{"createTime", "finishMessage", "citationMetadata", "logprobsResult", atBlob + "displayName", atFile + "displayName"}
 
 // note keeps a member that other protocols do not report as lost.
-func note(e *llm.Ext, name string, value wire.Raw) { keepRaw(e, protocol.MarkPrefix+name, value) }
+func note(e *llm.Ext, name string, value wire.Raw) { keepRaw(e, codec.MarkPrefix+name, value) }
 
 // keepRaw adds a member unless it is absent or null.
 func keepRaw(e *llm.Ext, name string, value wire.Raw) {
@@ -60,7 +60,7 @@ func kept(e llm.Ext, level string) wire.Object {
 	}
 	var o wire.Object
 	for _, m := range e.Members {
-		if name := strings.TrimPrefix(m.Name, protocol.MarkPrefix); levelOf(name) == level {
+		if name := strings.TrimPrefix(m.Name, codec.MarkPrefix); levelOf(name) == level {
 			o = append(o, wire.Member{Name: name[len(level):], Value: wire.Raw(m.Value)})
 		}
 	}

@@ -12,26 +12,27 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // Dialect describes the protocol to the gateway.
-func Dialect() *protocol.Dialect {
+func Dialect() *codec.Dialect {
 	routes := routes()
-	return &protocol.Dialect{
+	return &codec.Dialect{
 		Name:         protocol.Gemini,
 		Codec:        Codec{},
 		Routes:       routes,
-		Locate:       func(req *http.Request) (protocol.Location, bool, *llm.Error) { return locate(routes, req) },
+		Locate:       func(req *http.Request) (codec.Location, bool, *llm.Error) { return locate(routes, req) },
 		Claims:       claims,
 		UpstreamPath: upstreamPath,
-		Envelopes:    []*protocol.Envelope{vertexEnvelope()},
+		Envelopes:    []*codec.Envelope{vertexEnvelope()},
 		Members:      []string{"generationConfig"},
 		Read:         readHead,
-		Labels:       protocol.Labels{Tags: "labels"}, // of Google Cloud's bill
-		Prompt:       protocol.Prompt{System: "systemInstruction", Tools: "tools", Turns: "contents"},
+		Labels:       codec.Labels{Tags: "labels"}, // of Google Cloud's bill
+		Prompt:       codec.Prompt{System: "systemInstruction", Tools: "tools", Turns: "contents"},
 		Parameters: map[string][]string{"sampling.temperature": {"generationConfig.temperature"}, "sampling.top_p": {"generationConfig.topP"},
 			"output.max_tokens": {"generationConfig.maxOutputTokens"}, "reasoning": {"generationConfig.thinkingConfig.thinkingLevel", "generationConfig.thinkingConfig.thinkingBudget"}},
 		OtherNames:     snakeNames,
@@ -52,47 +53,47 @@ func Dialect() *protocol.Dialect {
 			encoder.Array()
 			return encoder
 		},
-		Setup:          protocol.Setup{SDK: "Google Gen AI", Variable: "GOOGLE_GEMINI_BASE_URL"},
+		Setup:          codec.Setup{SDK: "Google Gen AI", Variable: "GOOGLE_GEMINI_BASE_URL"},
 		Fields:         fields(),
-		UpstreamModels: &protocol.ModelSource{Path: "/v1beta/models?pageSize=1000", Read: readModels},
+		UpstreamModels: &codec.ModelSource{Path: "/v1beta/models?pageSize=1000", Read: readModels},
 		Embed:          embedder(),
 		State:          vendorState(),
-		Count: &protocol.Counter{DecodeRequest: DecodeCountRequest, EncodeRequest: EncodeCountRequest,
+		Count: &codec.Counter{DecodeRequest: DecodeCountRequest, EncodeRequest: EncodeCountRequest,
 			DecodeResponse: DecodeCountResponse, EncodeResponse: EncodeCountResponse},
 	}
 }
 
 // routes has one row for each verb.
-func routes() []protocol.Route {
-	rows := []protocol.Route{
-		{Verb: Generate, Operation: protocol.Generate, Span: "generate_content", Cacheable: cacheable()},
-		{Verb: StreamGenerate, Operation: protocol.Generate, Span: "generate_content", Cacheable: cacheable()},
-		{Verb: CountTokens, Operation: protocol.CountTokens, Cacheable: &protocol.CacheRule{}},
-		{Verb: Embed, Operation: protocol.Embed, Span: "embeddings", Cacheable: &protocol.CacheRule{}},
-		{Verb: BatchEmbed, Operation: protocol.Embed, Span: "embeddings", Cacheable: &protocol.CacheRule{}},
+func routes() []codec.Route {
+	rows := []codec.Route{
+		{Verb: Generate, Operation: codec.Generate, Span: "generate_content", Cacheable: cacheable()},
+		{Verb: StreamGenerate, Operation: codec.Generate, Span: "generate_content", Cacheable: cacheable()},
+		{Verb: CountTokens, Operation: codec.CountTokens, Cacheable: &codec.CacheRule{}},
+		{Verb: Embed, Operation: codec.Embed, Span: "embeddings", Cacheable: &codec.CacheRule{}},
+		{Verb: BatchEmbed, Operation: codec.Embed, Span: "embeddings", Cacheable: &codec.CacheRule{}},
 		{Verb: BatchGenerate}, {Verb: AsyncBatchEmbed}, {Verb: Predict}, {Verb: PredictLongRunning},
 	}
 	for i := range rows {
 		rows[i].Name = "gemini_" + rows[i].Verb
 	}
-	models := &protocol.ModelList{List: listModels, One: listedModel}
+	models := &codec.ModelList{List: listModels, One: listedModel}
 	for _, v := range Versions() {
 		for _, outer := range []string{"", "/v1"} { // clients add their version to a base URL that ends in /v1
-			rows = append(rows, protocol.Route{Name: "gemini_models", Operation: protocol.ListModels, Path: outer + "/" + v.Name + "/models", Models: models, Own: outer != ""})
+			rows = append(rows, codec.Route{Name: "gemini_models", Operation: codec.ListModels, Path: outer + "/" + v.Name + "/models", Models: models, Own: outer != ""})
 		}
 	}
 	return rows
 }
 
-func versions() *protocol.Versions {
-	v := &protocol.Versions{SameBodies: true}
+func versions() *codec.Versions {
+	v := &codec.Versions{SameBodies: true}
 	for _, known := range Versions() {
-		v.Known = append(v.Known, protocol.Version{Name: known.Name})
+		v.Known = append(v.Known, codec.Version{Name: known.Name})
 	}
 	return v
 }
 
-func listModels(models []protocol.Model) []byte {
+func listModels(models []codec.Model) []byte {
 	b := []byte(`{"models":[`)
 	for i, m := range models {
 		if i > 0 {
@@ -103,7 +104,7 @@ func listModels(models []protocol.Model) []byte {
 	return append(b, "]}"...)
 }
 
-func listedModel(m protocol.Model) []byte {
+func listedModel(m codec.Model) []byte {
 	b := append([]byte(`{"name":`), quote("models/"+m.ID)...)
 	b = append(append(b, `,"displayName":`...), quote(cmp.Or(m.Name, m.ID))...)
 	if !m.Shutdown.IsZero() { // the API has no member of its own for it
@@ -115,23 +116,23 @@ func listedModel(m protocol.Model) []byte {
 	if m.MaxOutput > 0 {
 		b = strconv.AppendInt(append(b, `,"outputTokenLimit":`...), m.MaxOutput, 10)
 	}
-	if slices.Contains(m.Capabilities, protocol.Thinking) {
+	if slices.Contains(m.Capabilities, codec.Thinking) {
 		b = append(b, `,"thinking":true`...)
 	}
 	return append(b, `,"supportedGenerationMethods":["generateContent","streamGenerateContent"]}`...)
 }
 
 // readModels reads a list. The names of models have a prefix.
-func readModels(body []byte) ([]protocol.Model, error) {
-	entries, err := protocol.ReadModelList(body, "models")
+func readModels(body []byte) ([]codec.Model, error) {
+	entries, err := codec.ReadModelList(body, "models")
 	if err != nil {
 		return nil, err
 	}
-	list := make([]protocol.Model, 0, len(entries))
+	list := make([]codec.Model, 0, len(entries))
 	for _, e := range entries {
-		m := protocol.Model{ID: strings.TrimPrefix(e.Text("name"), "models/"), Name: e.Text("displayName"), Context: e.Int("inputTokenLimit"), MaxOutput: e.Int("outputTokenLimit")}
+		m := codec.Model{ID: strings.TrimPrefix(e.Text("name"), "models/"), Name: e.Text("displayName"), Context: e.Int("inputTokenLimit"), MaxOutput: e.Int("outputTokenLimit")}
 		if e.True("thinking") {
-			m.Capabilities = []protocol.Capability{protocol.Thinking}
+			m.Capabilities = []codec.Capability{codec.Thinking}
 		}
 		list = append(list, m)
 	}
@@ -139,25 +140,25 @@ func readModels(body []byte) ([]protocol.Model, error) {
 }
 
 // locate reads version, model and verb from a request's path.
-func locate(routes []protocol.Route, req *http.Request) (protocol.Location, bool, *llm.Error) {
+func locate(routes []codec.Route, req *http.Request) (codec.Location, bool, *llm.Error) {
 	a, found, err := ParsePath(req.Method, req.URL.EscapedPath())
 	if !found || err != nil {
-		return protocol.Location{}, found, err
+		return codec.Location{}, found, err
 	}
-	i := slices.IndexFunc(routes, func(r protocol.Route) bool { return r.Verb == a.Verb })
+	i := slices.IndexFunc(routes, func(r codec.Route) bool { return r.Verb == a.Verb })
 	if i < 0 {
-		return protocol.Location{}, false, nil
+		return codec.Location{}, false, nil
 	}
 	stream := a.Verb == StreamGenerate
-	return protocol.Location{
+	return codec.Location{
 		Route: &routes[i], URLPath: req.URL.EscapedPath(), Version: a.Version, Model: a.Model,
 		Stream: stream, Array: stream && req.URL.Query().Get("alt") != "sse",
 	}, true, nil
 }
 
 // readHead takes model and stream flag from the path and the limits from generationConfig.
-func readHead(at protocol.Location, body *wire.Index) (protocol.Head, *llm.Error) {
-	head := protocol.Head{Model: at.Model, Stream: at.Stream}
+func readHead(at codec.Location, body *wire.Index) (codec.Head, *llm.Error) {
+	head := codec.Head{Model: at.Model, Stream: at.Stream}
 	// Google's servers read both spellings.
 	for _, name := range [...]string{"generationConfig", "generation_config"} {
 		if body.Raw(name).Kind() != '{' {
@@ -167,9 +168,9 @@ func readHead(at protocol.Location, body *wire.Index) (protocol.Head, *llm.Error
 		if err != nil {
 			continue
 		}
-		head.MaxOutput = max(head.MaxOutput, protocol.MaxOutput(config.Raw("maxOutputTokens"), config.Raw("max_output_tokens")))
+		head.MaxOutput = max(head.MaxOutput, codec.MaxOutput(config.Raw("maxOutputTokens"), config.Raw("max_output_tokens")))
 		for _, member := range [...]string{"candidateCount", "candidate_count"} {
-			n, err := protocol.ReadCount(name+"."+member, config.Raw(member))
+			n, err := codec.ReadCount(name+"."+member, config.Raw(member))
 			if err != nil {
 				return head, err
 			}
@@ -183,8 +184,8 @@ func readHead(at protocol.Location, body *wire.Index) (protocol.Head, *llm.Error
 
 // innerModels returns the names that repeat the model of the path, in the body and in the
 // requests of a batch.
-func innerModels(body *wire.Index) []protocol.InnerModel {
-	list := protocol.FindModels(body, "model", "requests[].model", "generateContentRequest.model", "batch.model",
+func innerModels(body *wire.Index) []codec.InnerModel {
+	list := codec.FindModels(body, "model", "requests[].model", "generateContentRequest.model", "batch.model",
 		"batch.inputConfig.requests.requests[].request.model")
 	for i := range list {
 		m := &list[i]
@@ -214,9 +215,9 @@ func claims(req *http.Request) bool {
 }
 
 // upstreamPath is the client's verb on the target's model and in the target's version.
-func upstreamPath(at protocol.Location, target protocol.Target, stream bool) (string, *llm.Error) {
+func upstreamPath(at codec.Location, target protocol.Target, stream bool) (string, *llm.Error) {
 	verb := at.Verb
-	if at.Operation == protocol.Generate && stream {
+	if at.Operation == codec.Generate && stream {
 		verb = StreamGenerate
 	}
 	version := target.Version
@@ -232,17 +233,17 @@ func upstreamPath(at protocol.Location, target protocol.Target, stream bool) (st
 
 // cacheable returns the rule for generated content. cachedContent is not in it, because
 // the vendor stores it.
-func cacheable() *protocol.CacheRule {
-	members := protocol.AllowMembers(map[string]protocol.MemberRule{"generationConfig": cacheableConfig(), "tools": onlyFunctions},
+func cacheable() *codec.CacheRule {
+	members := codec.AllowMembers(map[string]codec.MemberRule{"generationConfig": cacheableConfig(), "tools": onlyFunctions},
 		"contents", "systemInstruction", "system_instruction", "safetySettings", "safety_settings", "toolConfig", "tool_config", "labels")
-	return &protocol.CacheRule{Members: members, Required: []string{"generationConfig"}}
+	return &codec.CacheRule{Members: members, Required: []string{"generationConfig"}}
 }
 
 // cacheableConfig returns the rule for generationConfig. It knows the names of the JSON
 // form only; a request with the other spelling is not cached.
-func cacheableConfig() protocol.MemberRule {
-	rule := protocol.CacheRule{Required: []string{"temperature"}, Members: protocol.AllowMembers(
-		map[string]protocol.MemberRule{"temperature": protocol.OnlyZero, "candidateCount": protocol.OnlyOne},
+func cacheableConfig() codec.MemberRule {
+	rule := codec.CacheRule{Required: []string{"temperature"}, Members: codec.AllowMembers(
+		map[string]codec.MemberRule{"temperature": codec.OnlyZero, "candidateCount": codec.OnlyOne},
 		"topP", "topK", "seed", "maxOutputTokens", "stopSequences", "responseMimeType", "responseSchema", "responseJsonSchema",
 		"presencePenalty", "frequencyPenalty", "thinkingConfig", "responseLogprobs", "logprobs")}
 	return func(v jsontext.Value) bool {
@@ -277,9 +278,9 @@ func onlyFunctions(v jsontext.Value) bool {
 }
 
 // fields says where a request has the fields of the neutral model.
-func fields() protocol.Fields {
+func fields() codec.Fields {
 	const config = "generationConfig."
-	return protocol.Fields{Turns: "contents", System: "systemInstruction", Parts: "parts", Block: fieldOfBlock, Names: [][2]string{
+	return codec.Fields{Turns: "contents", System: "systemInstruction", Parts: "parts", Block: fieldOfBlock, Names: [][2]string{
 		{"sampling.temperature", config + "temperature"}, {"sampling.top_p", config + "topP"}, {"sampling.top_k", config + "topK"}, {"sampling.seed", config + "seed"},
 		{"sampling.frequency_penalty", config + "frequencyPenalty"}, {"sampling.presence_penalty", config + "presencePenalty"}, {"sampling", "generationConfig"},
 		{"output.max_tokens", config + "maxOutputTokens"}, {"output.stops", config + "stopSequences"}, {"output.choices", config + "candidateCount"},
@@ -312,7 +313,7 @@ func fieldOfBlock(content wire.Raw, before []llm.Block, b llm.Block) string {
 			continue
 		}
 		if left == 0 {
-			return "." + protocol.At("parts", i)
+			return "." + codec.At("parts", i)
 		}
 		left--
 	}

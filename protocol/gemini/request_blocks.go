@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -18,11 +19,11 @@ const skipSignature = "skip_thought_signature_validator"
 // thoughtSignature: clients treat it as opaque, and Google's SDKs send it back
 // but drop unknown members.
 func readSeals(signature string, extraContent wire.Raw) []llm.Seal {
-	seals, foreign := protocol.Unwrap(protocol.StandardBase64(signature))
+	seals, foreign := codec.Unwrap(codec.StandardBase64(signature))
 	if !foreign && signature != "" {
 		seals = []llm.Seal{{Form: llm.Signature, Data: signature, Origin: own}}
 	}
-	return append(seals, protocol.Uncarry(llm.Raw(extraContent))...)
+	return append(seals, codec.Uncarry(llm.Raw(extraContent))...)
 }
 
 // carrySeals returns what the client must send back: the signature of a part, and
@@ -30,9 +31,9 @@ func readSeals(signature string, extraContent wire.Raw) []llm.Seal {
 func carrySeals(seals []llm.Seal) (signature string, extraContent llm.Raw) {
 	m := llm.Meta{Seals: seals}
 	if s, ok := m.SealFor(own); ok && s.Data != "" {
-		return s.Data, protocol.Carry(seals, protocol.Gemini)
+		return s.Data, codec.Carry(seals, protocol.Gemini)
 	}
-	return protocol.Wrap(seals, protocol.Gemini), ""
+	return codec.Wrap(seals, protocol.Gemini), ""
 }
 
 // block decodes any part except a function response.
@@ -196,21 +197,21 @@ func (e *requestEncoder) serverCall(b *llm.ServerCall, p *Part, path string) *Pa
 // foreign reports what turns and blocks hold that the protocol has no field for.
 func (e *requestEncoder) foreign() {
 	for i, t := range e.req.Turns {
-		path := protocol.At("turns", i)
+		path := codec.At("turns", i)
 		if t.Role == llm.Developer {
 			e.report.Approximate(path+".role", "turn.developer", "the API has one role for system text")
 		}
 		if t.Name != "" {
 			e.report.Drop(path+".name", "turn.name", "participants have no names here")
 		}
-		protocol.DropExt(e.report, path, t.Ext, protocol.Gemini)
+		codec.DropExt(e.report, path, t.Ext, protocol.Gemini)
 		e.foreignBlocks(path, t.Blocks)
 	}
 }
 
 func (e *requestEncoder) foreignBlocks(path string, blocks []llm.Block) {
 	for j, b := range blocks {
-		path := path + "." + protocol.At("blocks", j)
+		path := path + "." + codec.At("blocks", j)
 		switch b := b.(type) {
 		case *llm.Thought, *llm.ServerCall, *llm.Opaque:
 			continue // they are sent or dropped as a whole
@@ -219,6 +220,6 @@ func (e *requestEncoder) foreignBlocks(path string, blocks []llm.Block) {
 		case *llm.ToolResult:
 			e.foreignBlocks(path, b.Blocks)
 		}
-		protocol.DropExt(e.report, path, b.Common().Ext, protocol.Gemini)
+		codec.DropExt(e.report, path, b.Common().Ext, protocol.Gemini)
 	}
 }

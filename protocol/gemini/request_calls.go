@@ -6,8 +6,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -39,7 +39,7 @@ func (e *requestEncoder) results(calls []*llm.ToolCall, from, to int) {
 			e.answered = map[*llm.ToolResult]bool{}
 		}
 		e.answered[of[0].ToolResult] = true
-		c.add(e.result(of[0].ToolResult, call, protocol.At("turns", of[0].turn), &media))
+		c.add(e.result(of[0].ToolResult, call, codec.At("turns", of[0].turn), &media))
 		if ext := e.req.Turns[of[0].turn].Ext; ext.Protocol == own {
 			c.own, c.extra = true, extra(ext, "")
 		}

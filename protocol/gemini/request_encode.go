@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -11,7 +12,7 @@ import (
 
 func (e *requestEncoder) format(g *GenerationConfig) {
 	f := &e.req.Output.Format
-	protocol.DropExt(e.report, "output.format", f.Ext, protocol.Gemini)
+	codec.DropExt(e.report, "output.format", f.Ext, protocol.Gemini)
 	mime := map[string]string{"json_object": mimeJSON, "json_schema": mimeJSON, "enum": mimeEnum}[f.Kind]
 	if f.Ext.Protocol == own {
 		e.ownFormat(g, mime)
@@ -150,7 +151,7 @@ func (e *requestEncoder) system(body *Request) int {
 		}
 		c.Extra = extra(t.Ext, "")
 		for j, b := range t.Blocks {
-			if p := e.part(b, protocol.At("turns", i)+"."+protocol.At("blocks", j)); p != nil {
+			if p := e.part(b, codec.At("turns", i)+"."+codec.At("blocks", j)); p != nil {
 				parts.Append(p)
 			}
 		}
@@ -215,7 +216,7 @@ func (e *requestEncoder) rest() {
 	refuse(r.State.PreviousID != "", "state.previous_id", "state.previous_response", "send the complete conversation; the upstream stores none")
 	refuse(r.State.Conversation != "", "state.conversation", "state.conversation", "send the complete conversation; the upstream stores none")
 	refuse(r.State.Background != nil && *r.State.Background, "state.background", "state.background", "there is no background mode")
-	protocol.DropExt(e.report, "ext", r.Ext, protocol.Gemini)
+	codec.DropExt(e.report, "ext", r.Ext, protocol.Gemini)
 }
 
 const (

@@ -5,15 +5,15 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 func readBlob(b *Blob, meta llm.Meta) *llm.Media {
 	keep(&meta.Ext, atBlob, b.Extra.All())
 	mime := b.MIMEType.Value()
-	return &llm.Media{Meta: meta, Kind: mediaKind(mime), MIME: mime, Data: protocol.StandardBase64(b.Data.Value()), Name: displayName(b.Extra)}
+	return &llm.Media{Meta: meta, Kind: mediaKind(mime), MIME: mime, Data: codec.StandardBase64(b.Data.Value()), Name: displayName(b.Extra)}
 }
 
 func readFile(f *FileData, meta llm.Meta) *llm.Media {
@@ -106,7 +106,7 @@ func (e *requestEncoder) blob(b *llm.Media, path string) Blob {
 	}
 	switch mime {
 	case "":
-		mime = protocol.DetectMIME(data)
+		mime = codec.DetectMIME(data)
 		e.report.Approximate(path, "media.type_guessed", "nothing says what it is; sent as "+mime)
 	case "image/jpg":
 		mime = "image/jpeg"

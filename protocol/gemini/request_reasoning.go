@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -25,7 +26,7 @@ var thinkingLevels = map[string]string{
 func (e *requestEncoder) thinking() wire.Opt[ThinkingConfig] {
 	g := &e.req.Reasoning
 	t := ThinkingConfig{Extra: extra(g.Ext, "")}
-	protocol.DropExt(e.report, "reasoning", g.Ext, protocol.Gemini)
+	codec.DropExt(e.report, "reasoning", g.Ext, protocol.Gemini)
 	if g.Mode == "between_tools" {
 		e.report.Approximate("reasoning.mode", "reasoning.default", "the model decides when it thinks")
 	}
@@ -124,7 +125,7 @@ func (e *requestEncoder) level(t *ThinkingConfig) {
 		effort = "minimal"
 		e.report.Approximate("reasoning", "effort.cannot_be_off", "the model always reasons; the lowest level is requested")
 	case effort == "" && g.Budget != nil && *g.Budget > 0:
-		effort = protocol.EffortOfBudget(min(*g.Budget, budgets["high"])) // there is no level above high
+		effort = codec.EffortOfBudget(min(*g.Budget, budgets["high"])) // there is no level above high
 		e.report.Approximate("reasoning.budget", "effort.from_budget", "the model takes a level and no number of tokens")
 	case effort == "":
 		return

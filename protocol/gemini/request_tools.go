@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -143,12 +144,12 @@ func (e *requestEncoder) tools() wire.List[Tool] {
 	for i := range e.req.Tools {
 		t := &e.req.Tools[i]
 		if t.Kind != llm.HostedTool {
-			f := e.function(t, protocol.At("tools", i))
+			f := e.function(t, codec.At("tools", i))
 			group.Append(&f)
 			continue
 		}
 		flush()
-		if h, ok := e.hosted(t, protocol.At("tools", i)); ok {
+		if h, ok := e.hosted(t, codec.At("tools", i)); ok {
 			out.Append(&h)
 		}
 	}
@@ -167,14 +168,14 @@ func (e *requestEncoder) function(t *llm.Tool, path string) FunctionDeclaration 
 	if t.Kind == llm.SearchTool {
 		e.report.Approximate(path, "tool_search.as_function", "a search for tools that the client runs is sent as a function")
 	}
-	protocol.DropExt(e.report, path, t.Ext, protocol.Gemini)
+	codec.DropExt(e.report, path, t.Ext, protocol.Gemini)
 	f.Extra = extra(t.Ext, "")
 	description := t.Description
 	switch {
 	case t.Kind == llm.CustomTool:
 		f.ParametersJSONSchema, description = e.customTool(t, path)
 	case t.Ext.Protocol == own:
-		if t.Ext.Get(protocol.MarkPrefix+"parameters") == "" {
+		if t.Ext.Get(codec.MarkPrefix+"parameters") == "" {
 			f.ParametersJSONSchema = wire.Raw(t.Schema)
 		}
 	case emptySchema(t.Schema):

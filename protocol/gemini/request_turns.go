@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -41,10 +41,10 @@ func (c *content) add(p *Part) {
 // turn encodes a user, system or developer turn.
 func (e *requestEncoder) turn(i int) {
 	t := &e.req.Turns[i]
-	path := protocol.At("turns", i)
+	path := codec.At("turns", i)
 	c := content{own: t.Ext.Protocol == own, role: roleUser, extra: extra(t.Ext, "")}
 	for j, b := range t.Blocks {
-		at := path + "." + protocol.At("blocks", j)
+		at := path + "." + codec.At("blocks", j)
 		switch b := b.(type) {
 		case *llm.ToolResult:
 			if !e.answered[b] {
@@ -115,11 +115,11 @@ func (e *requestEncoder) answer(i int) int {
 // assistant encodes one assistant turn and returns its calls.
 func (e *requestEncoder) assistant(i int) (calls []*llm.ToolCall) {
 	t := &e.req.Turns[i]
-	path := protocol.At("turns", i)
+	path := codec.At("turns", i)
 	c := content{own: t.Ext.Protocol == own, role: roleModel, extra: extra(t.Ext, "")}
 	sealed := generation(e.target.Model) < 3 || slices.ContainsFunc(t.Blocks, sealedCall)
 	for j, b := range t.Blocks {
-		at := path + "." + protocol.At("blocks", j)
+		at := path + "." + codec.At("blocks", j)
 		call, ok := b.(*llm.ToolCall)
 		if !ok {
 			c.add(e.part(b, at))

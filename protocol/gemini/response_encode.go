@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -29,16 +30,16 @@ func reportEnvelope(resp *llm.Response, report *llm.Report) {
 	default:
 		report.Drop("tier", "tier.unsupported", "a response has no field for the service tier")
 	}
-	protocol.DropExt(report, "response", resp.Ext, protocol.Gemini)
+	codec.DropExt(report, "response", resp.Ext, protocol.Gemini)
 	for i := range resp.Choices {
 		c := &resp.Choices[i]
-		protocol.DropExt(report, protocol.At("choices", c.Index), c.Ext, protocol.Gemini)
+		codec.DropExt(report, codec.At("choices", c.Index), c.Ext, protocol.Gemini)
 	}
 }
 
 // reportBlock reports what an encoded block cannot hold.
 func reportBlock(b llm.Block, path string, report *llm.Report) {
-	protocol.DropExt(report, path, b.Common().Ext, protocol.Gemini)
+	codec.DropExt(report, path, b.Common().Ext, protocol.Gemini)
 	switch b := b.(type) {
 	case *llm.Text:
 		reportPhase(b, path, report)
@@ -63,7 +64,7 @@ func reportBlock(b llm.Block, path string, report *llm.Report) {
 func reportLogprobs(c *llm.Choice, report *llm.Report) {
 	for i, b := range c.Blocks {
 		if logprobsOf([]llm.Block{b}) != "" {
-			path := protocol.At("choices", c.Index) + "." + protocol.At("blocks", i)
+			path := codec.At("choices", c.Index) + "." + codec.At("blocks", i)
 			report.Approximate(path+".logprobs", "logprobs.form", "log probabilities have another form here, without the tokens' bytes")
 		}
 	}
@@ -83,7 +84,7 @@ func reportFormless(b llm.Block, path string, report *llm.Report) {
 
 // reportBlocked reports what the block reason of a prompt cannot express.
 func reportBlocked(c *llm.Choice, reason string, report *llm.Report) {
-	s, path := c.Stop, protocol.At("choices", c.Index)+".stop"
+	s, path := c.Stop, codec.At("choices", c.Index)+".stop"
 	if s.Category != "" && s.Category != reason {
 		report.Drop(path+".category", "stop_reason.lossy", "a refused prompt has one of Google's reasons")
 	}
@@ -132,7 +133,7 @@ func (Codec) EncodeResponse(resp *llm.Response, _ *llm.Request, report *llm.Repo
 	if resp.ID != "" {
 		b = wire.AppendQuote(append(b, `,"responseId":`...), resp.ID)
 	}
-	if resp.Ext.Protocol != own || resp.Ext.Get(protocol.MarkPrefix+"createTime") == "" {
+	if resp.Ext.Protocol != own || resp.Ext.Get(codec.MarkPrefix+"createTime") == "" {
 		b = appendCreated(b, resp.Created)
 	}
 	b = appendKept(b, resp.Ext, "")
@@ -151,7 +152,7 @@ func appendCandidate(b []byte, c *llm.Choice, report *llm.Report) []byte {
 	b = append(b, `{"content":{"parts":[`...)
 	parts := 0
 	for j, block := range c.Blocks {
-		before, path := len(b), protocol.At("choices", c.Index)+"."+protocol.At("blocks", j)
+		before, path := len(b), codec.At("choices", c.Index)+"."+codec.At("blocks", j)
 		if parts > 0 {
 			b = append(b, ',')
 		}
@@ -228,7 +229,7 @@ func appendMember(b []byte, e llm.Ext, name string) []byte {
 // appendUsage encodes token counts. Tokens written to a cache are part of the
 // input and have no count of their own.
 func appendUsage(b []byte, u *llm.Usage, e llm.Ext) []byte {
-	tools, _ := wire.Number(e.Get(protocol.MarkPrefix + atUsage + "toolUsePromptTokenCount")).Int64()
+	tools, _ := wire.Number(e.Get(codec.MarkPrefix + atUsage + "toolUsePromptTokenCount")).Int64()
 	b = strconv.AppendInt(append(b, `{"promptTokenCount":`...), max(0, u.TotalInput()-tools), 10)
 	b = strconv.AppendInt(append(b, `,"candidatesTokenCount":`...), u.Output, 10)
 	b = strconv.AppendInt(append(b, `,"totalTokenCount":`...), u.TotalInput()+u.TotalOutput(), 10)

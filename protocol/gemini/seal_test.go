@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -91,12 +92,12 @@ func TestStandardBase64(t *testing.T) {
 	for n := range 9 {
 		data := []byte{0xfb, 0xff, 0xfe, 0, 1, 2, 0xfb, 0xff, 0xbe}[:n]
 		for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding} {
-			if got := protocol.StandardBase64(enc.EncodeToString(data)); got != base64.StdEncoding.EncodeToString(data) {
+			if got := codec.StandardBase64(enc.EncodeToString(data)); got != base64.StdEncoding.EncodeToString(data) {
 				t.Errorf("%q became %q", enc.EncodeToString(data), got)
 			}
 		}
 	}
-	if got := protocol.StandardBase64("aG\r\nk="); got != "aGk=" {
+	if got := codec.StandardBase64("aG\r\nk="); got != "aGk=" {
 		t.Error(got)
 	}
 }

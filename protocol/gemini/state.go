@@ -4,26 +4,26 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // vendorState describes what Google keeps: cached contents, files, stores of them, and
 // responses to be continued.
-func vendorState() *protocol.VendorState {
-	return &protocol.VendorState{References: references, Unknown: func(r protocol.Reference) *llm.Error {
+func vendorState() *codec.VendorState {
+	return &codec.VendorState{References: references, Unknown: func(r codec.Reference) *llm.Error {
 		if strings.HasSuffix(r.Param, continuation) {
-			return protocol.NotFound(llm.InvalidRequest, "", r, "The continuation token is invalid.")
+			return codec.NotFound(llm.InvalidRequest, "", r, "The continuation token is invalid.")
 		}
-		return protocol.NotFound(llm.Permission, "", r, "You do not have permission to access ID or it may not exist.")
+		return codec.NotFound(llm.Permission, "", r, "You do not have permission to access ID or it may not exist.")
 	}}
 }
 
 const continuation = "continuationToken"
 
-func references(body *wire.Index) []protocol.Reference {
-	list := protocol.FindReferences(body, []string{"cachedContent", continuation, "generateContentRequest." + continuation, "generateContentRequest.cachedContent", "tools[].fileSearch.fileSearchStoreNames",
+func references(body *wire.Index) []codec.Reference {
+	list := codec.FindReferences(body, []string{"cachedContent", continuation, "generateContentRequest." + continuation, "generateContentRequest.cachedContent", "tools[].fileSearch.fileSearchStoreNames",
 		"contents[].parts[].fileData.fileUri", "contents[].parts[].functionResponse.parts[].fileData.fileUri",
 		"generateContentRequest.contents[].parts[].fileData.fileUri"}, "ile")
 	for i := range list {
@@ -32,7 +32,7 @@ func references(body *wire.Index) []protocol.Reference {
 		}
 	}
 	// A URI may also be a public address or one of a bucket.
-	return slices.DeleteFunc(list, func(r protocol.Reference) bool { return r.ID == "" })
+	return slices.DeleteFunc(list, func(r codec.Reference) bool { return r.ID == "" })
 }
 
 // resource returns the name of a resource in a name or a URI, or "" if the URI is not one

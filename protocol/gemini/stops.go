@@ -3,7 +3,6 @@ package gemini
 import (
 	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // stops are the finish reasons. Several kinds share a reason, and several reasons a kind. An unknown reason is Other, not
@@ -58,7 +57,7 @@ func (c *choice) stop() llm.Stop {
 
 // reportStop reports what the finish reason cannot express.
 func reportStop(c *llm.Choice, report *llm.Report) {
-	s, path := c.Stop, protocol.At("choices", c.Index)+".stop"
+	s, path := c.Stop, codec.At("choices", c.Index)+".stop"
 	kind, mine := stops.Kind(s.Raw)
 	lossy := stops.IsLossy(s.Kind) && s.Kind != llm.ToolUse || s.Kind == llm.Other && s.Raw != ""
 	if lossy && (!mine || kind != s.Kind) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -50,7 +51,7 @@ func (s *streamDecoder) Decode(_, data []byte, to []llm.Event) []llm.Event {
 }
 
 func badAnswer(cause error) *llm.Error {
-	return protocol.InvalidResponse("the upstream sent an event that is not a response chunk", cause)
+	return codec.InvalidResponse("the upstream sent an event that is not a response chunk", cause)
 }
 
 func (s *streamDecoder) emit(e llm.Event) {
@@ -178,7 +179,7 @@ func (s *streamDecoder) finish() {
 		s.fail(badAnswer(nil))
 		return
 	default:
-		s.fail(protocol.Truncated())
+		s.fail(codec.Truncated())
 		return
 	}
 	if i := slices.IndexFunc(s.choices, func(c *choice) bool { return c.finish == missingSignature }); i >= 0 {

@@ -3,6 +3,7 @@
 package misplaced
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
@@ -15,11 +16,11 @@ import (
 const Name protocol.Name = "openai-responses-in-chat"
 
 // Responses returns the dialect of a Responses body at the path of Chat Completions.
-func Responses() *protocol.OtherBody {
+func Responses() *codec.OtherBody {
 	from := openairesponses.Dialect()
-	return &protocol.OtherBody{
+	return &codec.OtherBody{
 		Is: func(body *wire.Index) bool { return body.Raw("messages") == nil && body.Raw("input") != nil },
-		Dialect: &protocol.Dialect{
+		Dialect: &codec.Dialect{
 			Name: Name, Codec: Codec{}, Read: reader(from), Report: report,
 			Members: append([]string{"stream_options"}, from.Members...), Fields: from.Fields, Prompt: from.Prompt, Overflow: from.Overflow, Headers: from.Headers, Labels: from.Labels,
 		},
@@ -33,8 +34,8 @@ func report(r *llm.Report) {
 
 // reader returns a function that reads a request. It rejects a request for something that only the
 // path of the Responses API has: data that the vendor keeps, jobs, and further models.
-func reader(from *protocol.Dialect) func(protocol.Location, *wire.Index) (protocol.Head, *llm.Error) {
-	return func(at protocol.Location, body *wire.Index) (protocol.Head, *llm.Error) {
+func reader(from *codec.Dialect) func(codec.Location, *wire.Index) (codec.Head, *llm.Error) {
+	return func(at codec.Location, body *wire.Index) (codec.Head, *llm.Error) {
 		head, err := from.Read(at, body)
 		switch refs := from.State.References(body); {
 		case err != nil:
@@ -70,7 +71,7 @@ type Codec struct{ openaichat.Codec }
 func (Codec) DecodeRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 	body, bad := wire.IndexObject(in.Body)
 	if bad != nil {
-		return nil, protocol.InvalidBody(bad)
+		return nil, codec.InvalidBody(bad)
 	}
 	usage := wantsUsage(&body)
 	if e, ok := body.Remove("stream_options"); ok { // the two APIs have other members in it

@@ -5,13 +5,13 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 )
 
 // TestLocateAzure finds the routes of clients that are configured for Azure. The deployment is
 // the model.
 func TestLocateAzure(t *testing.T) {
-	locate := LocateAzure([]protocol.Route{{Path: "/v1/chat/completions", Operation: protocol.Generate}, {Path: "/v1/models", Operation: protocol.ListModels}})
+	locate := LocateAzure([]codec.Route{{Path: "/v1/chat/completions", Operation: codec.Generate}, {Path: "/v1/models", Operation: codec.ListModels}})
 	for _, c := range []struct{ path, body, want string }{
 		{"/openai/deployments/gpt-x/chat/completions?api-version=1", `{"messages":[]}`, `{"messages":[],"model":"gpt-x"}`},
 		{"/openai/deployments/a%2Fb/chat/completions", `{"model":"other"}`, `{"model":"a/b"}`},

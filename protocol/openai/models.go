@@ -7,23 +7,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // Models reads a model list in OpenAI's form, with the additional members of other servers.
-func Models() *protocol.ModelSource {
-	return &protocol.ModelSource{Path: "/v1/models", Read: readModels}
+func Models() *codec.ModelSource {
+	return &codec.ModelSource{Path: "/v1/models", Read: readModels}
 }
 
-func readModels(body []byte) ([]protocol.Model, error) {
-	entries, err := protocol.ReadModelList(body, "data")
+func readModels(body []byte) ([]codec.Model, error) {
+	entries, err := codec.ReadModelList(body, "data")
 	if err != nil {
 		return nil, err
 	}
-	list := make([]protocol.Model, 0, len(entries))
+	list := make([]codec.Model, 0, len(entries))
 	for _, e := range entries {
-		m := protocol.Model{ID: e.Text("id"), Name: e.Text("name"), OwnedBy: e.Text("owned_by"),
+		m := codec.Model{ID: e.Text("id"), Name: e.Text("name"), OwnedBy: e.Text("owned_by"),
 			Context:   e.Int("context_window", "context_length", "max_context_length", "max_model_len"), // Groq; OpenRouter and Together; Mistral; vLLM and SGLang
 			MaxOutput: e.Int("max_output_tokens", "max_completion_tokens"),
 			Shutdown:  e.Time("shutdown_date")}
@@ -37,7 +37,7 @@ func readModels(body []byte) ([]protocol.Model, error) {
 			m.Context = e.Object("meta").Int("n_ctx", "n_ctx_train") // llama.cpp
 		}
 		price := e.Object("pricing") // OpenRouter: dollars per token, as text
-		m.Price = protocol.Price{Input: perToken(price, "prompt"), Output: perToken(price, "completion"), CacheRead: perToken(price, "input_cache_read"), CacheWrite: perToken(price, "input_cache_write")}
+		m.Price = codec.Price{Input: perToken(price, "prompt"), Output: perToken(price, "completion"), CacheRead: perToken(price, "input_cache_read"), CacheWrite: perToken(price, "input_cache_write")}
 		m.Capabilities = capabilities(e)
 		list = append(list, m)
 	}
@@ -45,7 +45,7 @@ func readModels(body []byte) ([]protocol.Model, error) {
 }
 
 // perToken returns a price, or "" if it is not a number.
-func perToken(e protocol.ModelEntry, name string) string {
+func perToken(e codec.ModelEntry, name string) string {
 	text := e.Text(name)
 	if r, ok := new(big.Rat).SetString(text); !ok || len(text) > 32 || strings.ContainsAny(text, "eE/_x") || r.Sign() < 0 {
 		return ""
@@ -54,20 +54,20 @@ func perToken(e protocol.ModelEntry, name string) string {
 }
 
 // capabilities reads what OpenRouter and Mistral say of a model.
-func capabilities(e protocol.ModelEntry) (list []protocol.Capability) {
+func capabilities(e codec.ModelEntry) (list []codec.Capability) {
 	in := e.Object("architecture").Strings("input_modalities")
 	parameters := e.Strings("supported_parameters")
 	own := e.Object("capabilities")
 	for _, c := range []struct {
-		name protocol.Capability
+		name codec.Capability
 		has  bool
 	}{
-		{protocol.ImageInput, slices.Contains(in, "image") || own.True("vision")},
-		{protocol.PDFInput, slices.Contains(in, "file")},
-		{protocol.AudioInput, slices.Contains(in, "audio")},
-		{protocol.Tools, slices.Contains(parameters, "tools") || own.True("function_calling")},
-		{protocol.StructuredOutputs, slices.Contains(parameters, "structured_outputs")},
-		{protocol.Thinking, slices.Contains(parameters, "reasoning")},
+		{codec.ImageInput, slices.Contains(in, "image") || own.True("vision")},
+		{codec.PDFInput, slices.Contains(in, "file")},
+		{codec.AudioInput, slices.Contains(in, "audio")},
+		{codec.Tools, slices.Contains(parameters, "tools") || own.True("function_calling")},
+		{codec.StructuredOutputs, slices.Contains(parameters, "structured_outputs")},
+		{codec.Thinking, slices.Contains(parameters, "reasoning")},
 	} {
 		if c.has {
 			list = append(list, c.name)
@@ -77,7 +77,7 @@ func capabilities(e protocol.ModelEntry) (list []protocol.Capability) {
 }
 
 // ListModels writes a list of models.
-func ListModels(models []protocol.Model) []byte {
+func ListModels(models []codec.Model) []byte {
 	b := []byte(`{"object":"list","data":[`)
 	for i, m := range models {
 		if i > 0 {
@@ -89,7 +89,7 @@ func ListModels(models []protocol.Model) []byte {
 }
 
 // ListedModel writes an entry of the list.
-func ListedModel(m protocol.Model) []byte {
+func ListedModel(m codec.Model) []byte {
 	b := wire.AppendQuote([]byte(`{"id":`), m.ID)
 	b = strconv.AppendInt(append(b, `,"object":"model","created":`...), m.Created.Unix(), 10)
 	b = wire.AppendQuote(append(b, `,"owned_by":`...), m.OwnedBy)
@@ -101,7 +101,7 @@ func ListedModel(m protocol.Model) []byte {
 
 // appendDetails writes details for which OpenAI's list has no members. It uses those of Groq
 // and OpenRouter, which clients know.
-func appendDetails(b []byte, m protocol.Model) []byte {
+func appendDetails(b []byte, m codec.Model) []byte {
 	if m.Context > 0 {
 		b = strconv.AppendInt(append(b, `,"context_window":`...), m.Context, 10)
 		b = strconv.AppendInt(append(b, `,"context_length":`...), m.Context, 10)
@@ -140,6 +140,6 @@ var modelPaths = []string{"models", "fallbacks", "contextWindowFallbacks", "cont
 
 // FindModels returns the models that a request names beside its own. It looks at the places
 // that Chat and Responses share, and at further ones.
-func FindModels(body *wire.Index, more ...string) []protocol.InnerModel {
-	return append(protocol.FindModels(body, modelPaths...), protocol.FindModels(body, more...)...)
+func FindModels(body *wire.Index, more ...string) []codec.InnerModel {
+	return append(codec.FindModels(body, modelPaths...), codec.FindModels(body, more...)...)
 }

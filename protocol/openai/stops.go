@@ -5,7 +5,6 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // ReportStop reports what a stop cannot express. refused says that the response has the text of its refusal.
@@ -30,12 +29,12 @@ func Effort(r *llm.Reasoning, known []string, report *llm.Report) string {
 	case r.Mode == "off":
 		effort = "none"
 	case r.Budget != nil && *r.Budget >= 0:
-		effort = protocol.EffortOfBudget(*r.Budget)
+		effort = codec.EffortOfBudget(*r.Budget)
 		report.Approximate("reasoning.budget", "effort.from_budget", "a budget of "+strconv.FormatInt(*r.Budget, 10)+" tokens became the effort "+effort)
 	case r.Mode != "" || r.Budget != nil:
 		report.Approximate("reasoning.mode", "reasoning.default", "how much to think is left to the model")
 	}
-	nearest := protocol.NearestEffort(effort, known)
+	nearest := codec.NearestEffort(effort, known)
 	if nearest != effort {
 		report.Approximate("reasoning.effort", "effort.nearest", "the model does not know the effort "+effort+"; "+nearest+" was sent")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -18,8 +19,8 @@ import (
 
 const embeddingsPath = "/v1/embeddings"
 
-func embedder() *protocol.Embedder {
-	return &protocol.Embedder{DecodeRequest: decodeEmbedRequest, EncodeRequest: encodeEmbedRequest,
+func embedder() *codec.Embedder {
+	return &codec.Embedder{DecodeRequest: decodeEmbedRequest, EncodeRequest: encodeEmbedRequest,
 		DecodeResponse: decodeEmbeddings, EncodeResponse: encodeEmbeddings}
 }
 
@@ -27,7 +28,7 @@ func embedder() *protocol.Embedder {
 var embedOptions = jsontext.AllowInvalidUTF8(true)
 
 // decodeEmbedRequest reads a client's request for embeddings.
-func decodeEmbedRequest(_ protocol.Location, body []byte) (*llm.EmbedRequest, *llm.Error) {
+func decodeEmbedRequest(_ codec.Location, body []byte) (*llm.EmbedRequest, *llm.Error) {
 	var in struct {
 		Input      jsontext.Value `json:"input"`
 		Dimensions jsontext.Value `json:"dimensions"`
@@ -41,21 +42,21 @@ func decodeEmbedRequest(_ protocol.Location, body []byte) (*llm.EmbedRequest, *l
 	if err != nil {
 		return nil, err
 	}
-	if len(texts) > protocol.MaxEmbedTexts {
-		return nil, protocol.TooManyTexts("input")
+	if len(texts) > codec.MaxEmbedTexts {
+		return nil, codec.TooManyTexts("input")
 	}
 	req := &llm.EmbedRequest{Inputs: texts, Batch: in.Input.Kind() == '['}
 	if isSet(in.Dimensions) {
 		n, bad := strconv.ParseInt(string(in.Dimensions), 10, 64)
 		if bad != nil || n < 1 {
-			return nil, protocol.WrongType("dimensions", "a positive integer")
+			return nil, codec.WrongType("dimensions", "a positive integer")
 		}
 		req.Dimensions = &n
 	}
 	if isSet(in.Format) {
 		format := string(in.Format)
 		if format != `"float"` && format != `"base64"` {
-			return nil, protocol.WrongType("encoding_format", "float or base64")
+			return nil, codec.WrongType("encoding_format", "float or base64")
 		}
 		req.Base64 = format == `"base64"`
 	}
@@ -140,7 +141,7 @@ func decodeEmbeddings(body []byte) (*llm.Embeddings, *llm.Error) {
 }
 
 func badEmbeddings(cause error) *llm.Error {
-	return protocol.InvalidResponse("the upstream's response holds no vectors", cause)
+	return codec.InvalidResponse("the upstream's response holds no vectors", cause)
 }
 
 // encodeEmbeddings writes vectors. Usage that was not counted is null and not zero. USE-17

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 	"github.com/isogloss-gateway/isogloss/sse"
@@ -25,7 +25,7 @@ func decodeError(raw jsontext.Value) *llm.Error {
 		e.Kind = kindOfWords(f.Type + " " + f.Code)
 		return e
 	}
-	e.Kind, e.Status = protocol.KindOfStatus(status)
+	e.Kind, e.Status = codec.KindOfStatus(status)
 	if tooLong(f.Type, "") { // llama.cpp reports it only in the type
 		e.Code = llm.ContextLength
 	}
@@ -36,7 +36,7 @@ func decodeError(raw jsontext.Value) *llm.Error {
 // send a message at the top level, a list of details or an HTML page.
 func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error {
 	e := decodeError(bytes.TrimSpace(body))
-	switch kind, own := protocol.KindOfStatus(status); {
+	switch kind, own := codec.KindOfStatus(status); {
 	case e.Kind == llm.Quota && (status == http.StatusBadRequest || status == http.StatusTooManyRequests):
 		e.Status = 0
 	case e.Kind == llm.UpstreamAuth && (status == http.StatusBadRequest || status == http.StatusForbidden):
@@ -47,7 +47,7 @@ func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error
 	if tooLong(e.Code, e.Message) && e.Kind == llm.InvalidRequest {
 		e.Code, e.Status = llm.ContextLength, 0
 	}
-	protocol.CloudError(e, header, body)
+	codec.CloudError(e, header, body)
 	return e
 }
 

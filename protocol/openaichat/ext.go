@@ -6,8 +6,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -16,32 +16,32 @@ import (
 const (
 	// legacyMark marks a tool, a call or a result that uses the deprecated
 	// functions form.
-	legacyMark = protocol.MarkPrefix + "functions"
+	legacyMark = codec.MarkPrefix + "functions"
 
 	// partMark keeps the original JSON of a content part whose neutral form would
 	// be encoded differently.
-	partMark = protocol.MarkPrefix + "part"
+	partMark = codec.MarkPrefix + "part"
 
 	// refusalMark marks a refusal that was the message's refusal member and not a
 	// part of its content.
-	refusalMark = protocol.MarkPrefix + "refusal"
+	refusalMark = codec.MarkPrefix + "refusal"
 
 	// reasoningMark lists the member names under which a stream sent reasoning.
-	reasoningMark = protocol.MarkPrefix + "reasoning_names"
+	reasoningMark = codec.MarkPrefix + "reasoning_names"
 
 	// noArgsMark marks a call whose response was cut off before any arguments
 	// came.
-	noArgsMark = protocol.MarkPrefix + "no_arguments"
+	noArgsMark = codec.MarkPrefix + "no_arguments"
 
 	// messageMark and logprobsMark prefix the names of members of a choice's
 	// message and of its logprobs object.
-	messageMark  = protocol.MarkPrefix + "message."
-	logprobsMark = protocol.MarkPrefix + "logprobs."
+	messageMark  = codec.MarkPrefix + "message."
+	logprobsMark = codec.MarkPrefix + "logprobs."
 )
 
 // originalMark returns the mark that keeps a member's original JSON although the
 // neutral model has its meaning.
-func originalMark(name string) string { return protocol.MarkPrefix + name }
+func originalMark(name string) string { return codec.MarkPrefix + name }
 
 // wireName returns a member's name on the wire, and false for a mark that is not
 // written.
@@ -50,7 +50,7 @@ func wireName(name string) (string, bool) {
 	case legacyMark, partMark, refusalMark, reasoningMark, noArgsMark:
 		return "", false
 	}
-	return strings.TrimPrefix(name, protocol.MarkPrefix), true
+	return strings.TrimPrefix(name, codec.MarkPrefix), true
 }
 
 // keep adds a member to e if it has a value.
@@ -61,7 +61,7 @@ func keep[T any](e *llm.Ext, name string, v wire.Opt[T]) {
 }
 
 func extOf(e wire.Extra) llm.Ext {
-	if m := protocol.Members(e.All()); len(m) > 0 {
+	if m := codec.Members(e.All()); len(m) > 0 {
 		return llm.Ext{Protocol: own, Members: m}
 	}
 	return llm.Ext{}
@@ -70,7 +70,7 @@ func extOf(e wire.Extra) llm.Ext {
 // extWith keeps the unknown members of an object, and those of a nested object
 // under the nested object's name.
 func extWith(outer wire.Extra, name string, inner wire.Extra) llm.Ext {
-	m := protocol.Members(outer.All())
+	m := codec.Members(outer.All())
 	if o := inner.All(); len(o) > 0 {
 		m = append(m, llm.Member{Name: name, Value: rawOf(o)})
 	}
@@ -181,7 +181,7 @@ func ext(members []llm.Member) llm.Ext {
 // responseExt returns the members of a complete response that the neutral model
 // has no field for.
 func responseExt(r *Response) llm.Ext {
-	e := ext(protocol.Members(r.Extra.All()))
+	e := ext(codec.Members(r.Extra.All()))
 	if len(r.Usage) > 0 {
 		addMember(&e, originalMark("usage"), rawOf(r.Usage))
 	}
@@ -206,7 +206,7 @@ func isPlain(n wire.Number) bool {
 // choiceExt returns the members of a complete choice that the neutral model has
 // no field for.
 func choiceExt(c *Choice) llm.Ext {
-	e := ext(protocol.Members(c.Extra.All()))
+	e := ext(codec.Members(c.Extra.All()))
 	if l, ok := c.Logprobs.Get(); ok {
 		keepMember(&e, logprobsMark+"content", l.Content)
 		keepMember(&e, logprobsMark+"refusal", l.Refusal)

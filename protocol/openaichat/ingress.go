@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
@@ -14,28 +15,28 @@ import (
 
 // Dialect describes the protocol to the gateway. Routes of sibling packages, whose
 // requests the same upstreams take, are added to its own.
-func Dialect(siblings ...protocol.Route) *protocol.Dialect {
-	routes := append([]protocol.Route{
-		{Name: "chat_completions", Operation: protocol.Generate, Path: "/v1/chat/completions", Span: "chat", Cacheable: cacheable()},
-		{Name: "embeddings", Operation: protocol.Embed, Path: embeddingsPath, Span: "embeddings", Cacheable: &protocol.CacheRule{}},
-		{Name: "models", Operation: protocol.ListModels, Path: "/v1/models", Models: &protocol.ModelList{List: openai.ListModels, One: openai.ListedModel}},
-		{Name: "dynamo_models", Operation: protocol.ListModels, Path: "/dynamo/alpha/list-models", Models: &protocol.ModelList{List: listForDynamo}},
+func Dialect(siblings ...codec.Route) *codec.Dialect {
+	routes := append([]codec.Route{
+		{Name: "chat_completions", Operation: codec.Generate, Path: "/v1/chat/completions", Span: "chat", Cacheable: cacheable()},
+		{Name: "embeddings", Operation: codec.Embed, Path: embeddingsPath, Span: "embeddings", Cacheable: &codec.CacheRule{}},
+		{Name: "models", Operation: codec.ListModels, Path: "/v1/models", Models: &codec.ModelList{List: openai.ListModels, One: openai.ListedModel}},
+		{Name: "dynamo_models", Operation: codec.ListModels, Path: "/dynamo/alpha/list-models", Models: &codec.ModelList{List: listForDynamo}},
 	}, siblings...)
-	return tagged(&protocol.Dialect{
+	return tagged(&codec.Dialect{
 		Name:           protocol.OpenAIChat,
 		Codec:          Codec{},
 		Routes:         routes,
 		Locate:         openai.LocateAzure(routes),
 		Members:        []string{"model", "stream", "stream_options", "n", "nvext", "max_tokens", "max_completion_tokens"},
 		Read:           readHead,
-		Labels:         protocol.Labels{Users: []string{"safety_identifier", "user"}, Metadata: "metadata"},
-		SetModel:       protocol.SetMember("model"),
-		Setup:          protocol.Setup{SDK: "OpenAI", Variable: "OPENAI_BASE_URL", Path: "/v1"},
+		Labels:         codec.Labels{Users: []string{"safety_identifier", "user"}, Metadata: "metadata"},
+		SetModel:       codec.SetMember("model"),
+		Setup:          codec.Setup{SDK: "OpenAI", Variable: "OPENAI_BASE_URL", Path: "/v1"},
 		Fields:         fields(),
 		UpstreamModels: openai.Models(),
-		SetStream:      protocol.SetTrue("stream"),
+		SetStream:      codec.SetTrue("stream"),
 		RequestUsage:   requestUsage,
-		Prompt:         protocol.Prompt{Tools: "tools", Turns: "messages"},
+		Prompt:         codec.Prompt{Tools: "tools", Turns: "messages"},
 		CacheSalt:      "cache_salt",
 		Parameters: map[string][]string{"sampling.temperature": {"temperature"}, "sampling.top_p": {"top_p"},
 			"output.max_tokens": {"max_completion_tokens"}, "reasoning": {"reasoning_effort"}},
@@ -43,28 +44,28 @@ func Dialect(siblings ...protocol.Route) *protocol.Dialect {
 		SealMarks:  []string{`"reasoning_details"`},
 		Finishes:   []string{"stop", "length", "tool_calls", "function_call"},
 		Overflow:   llm.ContextLength,
-		Extensions: []protocol.Extension{{Member: "nvext", Check: CheckNvExt, CacheSalt: "cache_salt"}},
-		Continuations: map[string]protocol.Continuation{
+		Extensions: []codec.Extension{{Member: "nvext", Check: CheckNvExt, CacheSalt: "cache_salt"}},
+		Continuations: map[string]codec.Continuation{
 			"prefix": {Turn: llm.Ext{Protocol: string(protocol.OpenAIChat), Members: []llm.Member{{Name: "prefix", Value: "true"}}}},
 			"vllm":   {Members: []llm.Member{{Name: "continue_final_message", Value: "true"}, {Name: "add_generation_prompt", Value: "false"}}},
 		},
-		Headers: protocol.Headers{
+		Headers: codec.Headers{
 			Vendor:   "openai",
-			Request:  []protocol.RequestHeader{{Name: "Openai-Beta", Beta: true}},
+			Request:  []codec.RequestHeader{{Name: "Openai-Beta", Beta: true}},
 			Response: []string{"Openai-Model", "Openai-Processing-Ms", "Openai-Version"},
 
 			SetRateLimits: openai.SetRateLimits,
 		},
 		Embed: embedder(),
-		State: &protocol.VendorState{ // files, and the audio of responses
-			References: func(body *wire.Index) []protocol.Reference {
-				return protocol.FindReferences(body, []string{"messages[].content[].file.file_id", "messages[].audio.id"}, `file_id"`, `udio"`)
+		State: &codec.VendorState{ // files, and the audio of responses
+			References: func(body *wire.Index) []codec.Reference {
+				return codec.FindReferences(body, []string{"messages[].content[].file.file_id", "messages[].audio.id"}, `file_id"`, `udio"`)
 			},
-			Unknown: func(r protocol.Reference) *llm.Error {
+			Unknown: func(r codec.Reference) *llm.Error {
 				if r.Param == "messages[].audio.id" {
-					return protocol.NotFound(llm.NotFound, "", r, "Audio with id 'ID' not found.")
+					return codec.NotFound(llm.NotFound, "", r, "Audio with id 'ID' not found.")
 				}
-				return protocol.NotFound(llm.NotFound, "", r, "No such File object: ID")
+				return codec.NotFound(llm.NotFound, "", r, "No such File object: ID")
 			},
 		},
 	})
@@ -72,44 +73,44 @@ func Dialect(siblings ...protocol.Route) *protocol.Dialect {
 
 // readHead reads the members that chats and text completions share, and of a completion how
 // many texts are generated.
-func readHead(at protocol.Location, body *wire.Index) (protocol.Head, *llm.Error) {
-	head, err := protocol.ReadModel(body, "model", "stream")
+func readHead(at codec.Location, body *wire.Index) (codec.Head, *llm.Error) {
+	head, err := codec.ReadModel(body, "model", "stream")
 	if err != nil {
 		return head, err
 	}
-	n, err := protocol.ReadCount("n", body.Raw("n"))
+	n, err := codec.ReadCount("n", body.Raw("n"))
 	if err != nil {
 		return head, err
 	}
 	if n > 1 {
 		head.Choices, head.Generated = int(n), n
 	}
-	if at.Operation == protocol.Complete {
+	if at.Operation == codec.Complete {
 		// best_of are generated for each prompt, and the best is sent.
 		const most = 1 << 16
-		best, err := protocol.ReadCount("best_of", body.Raw("best_of"))
+		best, err := codec.ReadCount("best_of", body.Raw("best_of"))
 		if err != nil {
 			return head, err
 		}
 		head.Generated = min(max(head.Generated, best, 1), most) * prompts(body.Raw("prompt"))
 	}
-	head.MaxOutput = protocol.MaxOutput(body.Raw("max_completion_tokens"), body.Raw("max_tokens"))
+	head.MaxOutput = codec.MaxOutput(body.Raw("max_completion_tokens"), body.Raw("max_tokens"))
 	head.NoStream = strings.Contains(string(body.Raw("modalities")), `"audio"`) // streams have another audio format
 	head.Inner = openai.FindModels(body)
 	if body.Raw("route") != nil && body.Raw("models") == nil {
 		// OpenRouter would choose the fallbacks.
-		return head, protocol.WrongModel("route")
+		return head, codec.WrongModel("route")
 	}
 	switch body.Raw("stream_options").Kind() {
 	case 0:
 		return head, nil
 	case '{':
 	default:
-		return head, protocol.WrongType("stream_options", "an object")
+		return head, codec.WrongType("stream_options", "an object")
 	}
 	options, bad := body.Object("stream_options", "include_usage")
 	if bad != nil {
-		return head, protocol.InvalidBody(bad)
+		return head, codec.InvalidBody(bad)
 	}
 	head.Usage = options.Raw("include_usage").Kind() == 't'
 	return head, nil
@@ -136,7 +137,7 @@ func requestUsage(body *wire.Index) wire.Edit {
 
 // listForDynamo writes the list that the first releases of NVIDIA Dynamo served beside
 // OpenAI's.
-func listForDynamo(models []protocol.Model) []byte {
+func listForDynamo(models []codec.Model) []byte {
 	names := []byte{'['}
 	for i, m := range models {
 		if i > 0 {
@@ -151,12 +152,12 @@ func listForDynamo(models []protocol.Model) []byte {
 }
 
 // cacheable returns the rule for chat completions. Without store the vendor keeps nothing.
-func cacheable() *protocol.CacheRule {
-	members := protocol.AllowMembers(CacheableSampling(), "messages", "max_completion_tokens", "response_format", "tool_choice",
+func cacheable() *codec.CacheRule {
+	members := codec.AllowMembers(CacheableSampling(), "messages", "max_completion_tokens", "response_format", "tool_choice",
 		"parallel_tool_calls", "functions", "function_call", "reasoning_effort", "verbosity", "prediction", "prompt_cache_key",
 		"prompt_cache_retention", "safety_identifier")
-	members["tools"], members["store"] = protocol.OnlyClientTools, protocol.OnlyFalse
-	return &protocol.CacheRule{Members: members, Required: []string{"temperature"}}
+	members["tools"], members["store"] = codec.OnlyClientTools, codec.OnlyFalse
+	return &codec.CacheRule{Members: members, Required: []string{"temperature"}}
 }
 
 // otherNames returns the other name of the output limit.
@@ -172,15 +173,15 @@ func otherNames(name string) []string {
 
 // CacheableSampling returns the rules of the members that chat completions share with
 // text completions.
-func CacheableSampling() map[string]protocol.MemberRule {
-	return protocol.AllowMembers(map[string]protocol.MemberRule{"temperature": protocol.OnlyZero, "n": protocol.OnlyOne},
+func CacheableSampling() map[string]codec.MemberRule {
+	return codec.AllowMembers(map[string]codec.MemberRule{"temperature": codec.OnlyZero, "n": codec.OnlyOne},
 		"model", "top_p", "top_k", "min_p", "seed", "max_tokens", "stop", "stream", "stream_options", "logprobs", "top_logprobs",
 		"logit_bias", "presence_penalty", "frequency_penalty", "repetition_penalty", "user", "metadata", "service_tier")
 }
 
 // fields says where a request has the fields of the neutral model.
-func fields() protocol.Fields {
-	return protocol.Fields{Turns: "messages", Parts: "content", Block: fieldOfBlock, Names: append(openai.FieldNames(), [][2]string{
+func fields() codec.Fields {
+	return codec.Fields{Turns: "messages", Parts: "content", Block: fieldOfBlock, Names: append(openai.FieldNames(), [][2]string{
 		{"output.max_tokens", "max_completion_tokens"}, {"output.format", "response_format"}, {"output.verbosity", "verbosity"},
 		{"reasoning.effort", "reasoning_effort"}, {"reasoning.budget", "reasoning_effort"}, {"reasoning.mode", "reasoning_effort"}, {"reasoning.show", "reasoning_effort"}, {"reasoning", "reasoning_effort"},
 	}...)}
@@ -198,11 +199,11 @@ func fieldOfBlock(message wire.Raw, before []llm.Block, b llm.Block) string {
 	}
 	switch b.(type) {
 	case *llm.ToolCall:
-		return "." + protocol.At("tool_calls", count(func(b llm.Block) bool { _, ok := b.(*llm.ToolCall); return ok }))
+		return "." + codec.At("tool_calls", count(func(b llm.Block) bool { _, ok := b.(*llm.ToolCall); return ok }))
 	case *llm.ToolResult:
 		return ""
 	case *llm.Thought:
 		return ".reasoning_content"
 	}
-	return protocol.PartPath(message, "content", count(func(b llm.Block) bool { _, thought := b.(*llm.Thought); return !thought }))
+	return codec.PartPath(message, "content", count(func(b llm.Block) bool { _, thought := b.(*llm.Thought); return !thought }))
 }

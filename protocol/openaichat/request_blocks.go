@@ -3,6 +3,7 @@ package openaichat
 import (
 	"strconv"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -35,7 +36,7 @@ func decodeContent(content wire.Opt[Content]) ([]llm.Block, bool) {
 func decodePart(p *Part) llm.Block {
 	meta := llm.Meta{Ext: extOf(p.Extra)}
 	if b, ok := p.PromptCacheBreakpoint.Get(); ok {
-		meta.Cache = &llm.CacheMark{TTL: b.TTL.Value(), Ext: llm.Ext{Protocol: own, Members: protocol.Members(b.Extra.All())}}
+		meta.Cache = &llm.CacheMark{TTL: b.TTL.Value(), Ext: llm.Ext{Protocol: own, Members: codec.Members(b.Extra.All())}}
 	}
 	switch p.Type.Value() {
 	case PartText:
@@ -53,10 +54,10 @@ func decodePart(p *Part) llm.Block {
 // unseal decodes the seals that a client sent back in the carrier member, and
 // marks that member as kept.
 func unseal(e *llm.Ext) []llm.Seal {
-	seals := protocol.Uncarry(e.Get(protocol.CarrierMember))
+	seals := codec.Uncarry(e.Get(codec.CarrierMember))
 	for i := range e.Members {
-		if len(seals) > 0 && e.Members[i].Name == protocol.CarrierMember {
-			e.Members[i].Name = originalMark(protocol.CarrierMember)
+		if len(seals) > 0 && e.Members[i].Name == codec.CarrierMember {
+			e.Members[i].Name = originalMark(codec.CarrierMember)
 		}
 	}
 	return seals
@@ -166,7 +167,7 @@ func (e *requestEncoder) breakpoint(c *llm.CacheMark, path string) wire.Opt[Cach
 func (e *requestEncoder) foreign() {
 	for i := range e.in.Turns {
 		t := &e.in.Turns[i]
-		protocol.DropExt(e.report, protocol.At("turns", i), t.Ext, protocol.OpenAIChat)
+		codec.DropExt(e.report, codec.At("turns", i), t.Ext, protocol.OpenAIChat)
 		for j, b := range t.Blocks {
 			if _, ok := b.(*llm.ToolResult); t.Role == llm.ToolRole && !ok {
 				e.report.Refuse(blockPath(i, j), "block.misplaced", "a turn of tools holds results and nothing else")
@@ -192,8 +193,8 @@ func (e *requestEncoder) foreignBlock(t *llm.Turn, b llm.Block, path string) {
 	if _, isResult := b.(*llm.ToolResult); (isCall || isResult) && b.Common().Cache != nil {
 		e.breakpoint(b.Common().Cache, path) // calls and results have no member for it
 	}
-	protocol.DropExt(e.report, path, b.Common().Ext, protocol.OpenAIChat)
-	seals, sent := b.Common().Seals, t.Ext.Get(originalMark(protocol.CarrierMember)) != ""
+	codec.DropExt(e.report, path, b.Common().Ext, protocol.OpenAIChat)
+	seals, sent := b.Common().Seals, t.Ext.Get(originalMark(codec.CarrierMember)) != ""
 	if isCall {
 		sent = b.Common().Ext.Protocol == own || len(e.carried(seals)) == len(seals)
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -139,7 +140,7 @@ func (p *pairing) of(c *llm.ToolCall) string { return p.ids[c] }
 // that has no result yet (CRQ-02, CRQ-34). longest limits the ids.
 func pair(turns []llm.Turn, longest int, report *llm.Report) *pairing {
 	p := &pairing{ids: map[*llm.ToolCall]string{}, left: map[*llm.ToolCall]bool{}, answers: map[int][]pairedResult{}}
-	used := protocol.UniqueIDs{}
+	used := codec.UniqueIDs{}
 	var calls []*sentCall
 	open := map[string][]*sentCall{} // calls without a result, by their id
 	for i := range turns {
@@ -182,7 +183,7 @@ func (p *pairing) answer(r *llm.ToolResult, path string, open map[string][]*sent
 
 // freeID returns an id that servers accept and that no other call of the
 // conversation uses.
-func freeID(id string, longest int, used protocol.UniqueIDs) string {
+func freeID(id string, longest int, used codec.UniqueIDs) string {
 	return used.Add(func(n int) string {
 		switch {
 		case n > 1:
@@ -215,7 +216,7 @@ func namesFunction(id string) bool {
 }
 
 func blockPath(turn, block int) string {
-	return protocol.At("turns", turn) + "." + protocol.At("blocks", block)
+	return codec.At("turns", turn) + "." + codec.At("blocks", block)
 }
 
 // decodeCall decodes a call of an assistant message; at and j are the indexes of
@@ -277,9 +278,9 @@ func encodeCall(c *llm.ToolCall, id, name string) ToolCall {
 	out := ToolCall{ID: wire.Some(id), Type: wire.Some(kind), Extra: outer}
 	// A seal of another protocol goes into the carrier member: clients send it
 	// back, and Google's servers read it.
-	if _, has := outer.Get(protocol.CarrierMember); !has {
-		if carried := protocol.Carry(c.Seals, protocol.OpenAIChat); carried != "" {
-			out.Extra.Set(protocol.CarrierMember, wire.Raw(carried))
+	if _, has := outer.Get(codec.CarrierMember); !has {
+		if carried := codec.Carry(c.Seals, protocol.OpenAIChat); carried != "" {
+			out.Extra.Set(codec.CarrierMember, wire.Raw(carried))
 		}
 	}
 	if kind == ToolTypeCustom {

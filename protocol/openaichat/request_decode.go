@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -22,7 +23,7 @@ func (Codec) DecodeRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 	d.out.IncludeUsage = r.StreamOptions.Value().IncludeUsage.Value()
 	// The protocol is set even without members: it says whose file ids and cache
 	// marks the request holds.
-	d.out.Ext = llm.Ext{Protocol: own, Members: protocol.Members(r.Extra.All())}
+	d.out.Ext = llm.Ext{Protocol: own, Members: codec.Members(r.Extra.All())}
 	d.turns()
 	d.tools()
 	d.output()
@@ -72,7 +73,7 @@ func (d *requestDecoder) output() {
 
 func (d *requestDecoder) identity() {
 	r := d.wire
-	d.out.Identity = llm.Identity{User: r.User.Value(), SafetyID: r.SafetyIdentifier.Value(), Metadata: protocol.Members(r.Metadata.Value())}
+	d.out.Identity = llm.Identity{User: r.User.Value(), SafetyID: r.SafetyIdentifier.Value(), Metadata: codec.Members(r.Metadata.Value())}
 	d.out.Service.Tier = r.ServiceTier.Value()
 	d.out.Cache = llm.Cache{Key: r.PromptCacheKey.Value(), Retention: r.PromptCacheRetention.Value()}
 	d.out.State.Store = r.Store.Clone()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
@@ -120,7 +121,7 @@ func (e *requestEncoder) identity() {
 	e.out.User = wire.NonZero(openai.ShortID(in.Identity.User, "identity.user", e.report))
 	e.out.SafetyIdentifier = wire.NonZero(openai.ShortID(in.Identity.SafetyID, "identity.safety_id", e.report))
 	if len(in.Identity.Metadata) > 0 {
-		e.out.Metadata = wire.Some(protocol.Object(in.Identity.Metadata))
+		e.out.Metadata = wire.Some(codec.Object(in.Identity.Metadata))
 	}
 	switch tier := in.Service.Tier; {
 	case tier == "ultrafast" && in.Ext.Protocol != own:
@@ -166,7 +167,7 @@ func (e *requestEncoder) rest() {
 		}
 		return
 	}
-	protocol.DropExt(e.report, "ext", ext, protocol.OpenAIChat)
+	codec.DropExt(e.report, "ext", ext, protocol.OpenAIChat)
 }
 
 // streamOptions writes the client's stream options, with include_usage as the

@@ -3,8 +3,8 @@ package openaichat
 import (
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -100,7 +100,7 @@ func (e *requestEncoder) media(m *llm.Media, p Part, path string) (Part, bool) {
 	case m.FileID != "" && e.in.Ext.Protocol != own:
 		e.report.Refuse(path, "media.foreign_file", "a file of another vendor cannot be reached from here; send its content")
 	case m.Kind == llm.Image && m.FileID == "":
-		m = protocol.WithMIME(m, path, e.report)
+		m = codec.WithMIME(m, path, e.report)
 		p.Type = wire.Some(PartImageURL)
 		p.ImageURL = wire.Some(Image{Object: wire.Some(ImageURL{URL: wire.Some(wire.NewText(imageAddress(m))), Detail: wire.NonZero(m.Detail)})})
 		return p, true

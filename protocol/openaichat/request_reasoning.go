@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
@@ -15,7 +16,7 @@ import (
 
 func (e *requestEncoder) effort() {
 	r := e.in.Reasoning
-	protocol.DropExt(e.report, "reasoning", r.Ext, protocol.OpenAIChat)
+	codec.DropExt(e.report, "reasoning", r.Ext, protocol.OpenAIChat)
 	if r.Show != "" && r.Show != "none" {
 		e.report.Drop("reasoning.show", "reasoning.show_unsupported", "chat completions cannot say how much of the reasoning to show")
 	}

@@ -3,6 +3,7 @@ package openaichat
 import (
 	"cmp"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
@@ -19,7 +20,7 @@ func decodeFormat(f ResponseFormat) llm.Format {
 
 func (e *requestEncoder) format(f llm.Format) {
 	outer, inner := extrasOf(f.Ext, "json_schema")
-	protocol.DropExt(e.report, "output.format", f.Ext, protocol.OpenAIChat)
+	codec.DropExt(e.report, "output.format", f.Ext, protocol.OpenAIChat)
 	if f.Kind == "enum" {
 		e.report.Approximate("output.format", "format.enum", "the choices are sent as a schema; the response is one of them as JSON")
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -81,8 +82,8 @@ func decodeRef(c NamedChoice) llm.ToolRef {
 func (e *requestEncoder) tools() {
 	var tools wire.List[Tool]
 	for i, t := range e.in.Tools {
-		path := protocol.At("tools", i)
-		protocol.DropExt(e.report, path, t.Ext, protocol.OpenAIChat)
+		path := codec.At("tools", i)
+		codec.DropExt(e.report, path, t.Ext, protocol.OpenAIChat)
 		if t.Cache != nil {
 			e.report.Drop(path, "cache.mark", "this protocol's servers cache by themselves")
 		}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
@@ -67,7 +67,7 @@ func joinBase64(pieces [][]byte) []byte {
 func (Codec) DecodeResponse(body []byte) (*llm.Response, *llm.Error) {
 	var r Response
 	if err := wire.UnmarshalLenient(body, &r); err != nil {
-		return nil, protocol.InvalidResponse("the upstream's response is not a chat completion", err)
+		return nil, codec.InvalidResponse("the upstream's response is not a chat completion", err)
 	}
 	if raw, ok := r.Extra.Get("error"); ok && openai.HasValue(raw) {
 		return nil, decodeError(raw)
@@ -81,7 +81,7 @@ func (Codec) DecodeResponse(body []byte) (*llm.Response, *llm.Error) {
 		out.Choices = append(out.Choices, decodeResponseChoice(c, i, out.ID))
 	}
 	if len(out.Choices) == 0 {
-		return nil, protocol.InvalidResponse("the upstream's response has no choices", nil)
+		return nil, codec.InvalidResponse("the upstream's response has no choices", nil)
 	}
 	return out, nil
 }
@@ -137,7 +137,7 @@ func decodeResponseChoice(c *Choice, position int, id string) llm.Choice {
 // member are attached to the text.
 func decodeMessage(m *Message, logprobs wire.Opt[wire.List[wire.Raw]]) []llm.Block {
 	said, _ := decodeContent(m.Content)
-	if carried := protocol.Uncarry(extraRaw(m.Extra, protocol.CarrierMember)); len(carried) > 0 {
+	if carried := codec.Uncarry(extraRaw(m.Extra, codec.CarrierMember)); len(carried) > 0 {
 		said = seal(said, carried)
 	}
 	blocks := said[:0]

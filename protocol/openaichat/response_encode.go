@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
@@ -21,7 +22,7 @@ func (Codec) EncodeResponse(resp *llm.Response, req *llm.Request, report *llm.Re
 		Model: wire.Some(kept.Model.Or(valid(resp.Model))), Usage: kept.Usage, ServiceTier: kept.ServiceTier,
 		SystemFingerprint: kept.SystemFingerprint, Moderation: kept.Moderation, Metadata: kept.Metadata, Extra: kept.Extra,
 	}
-	protocol.DropExt(report, "response", resp.Ext, protocol.OpenAIChat)
+	codec.DropExt(report, "response", resp.Ext, protocol.OpenAIChat)
 	if !r.ServiceTier.IsSet() {
 		r.ServiceTier = wire.NonZero(openai.Tier(resp.Tier, report))
 	}
@@ -86,7 +87,7 @@ func encodeResponseChoice(c *llm.Choice, req *llm.Request, report *llm.Report) C
 	}
 	legacy := s.message.FunctionCall.IsSet()
 	out.FinishReason = wire.Some(kept.FinishReason.Or(finishOf(c.Stop, s.refused, s.message.ToolCalls.IsSet() || legacy, legacy)))
-	protocol.DropExt(report, "choices", c.Ext, protocol.OpenAIChat)
+	codec.DropExt(report, "choices", c.Ext, protocol.OpenAIChat)
 	openai.ReportStop(stops, c.Stop, s.refused, report)
 	return out
 }
@@ -96,23 +97,23 @@ func (s *messageEncoder) add(b llm.Block, req *llm.Request, report *llm.Report) 
 	case *llm.Text:
 		s.hasContent = true
 		s.content.WriteString(b.Text)
-		protocol.DropExt(report, "choices.blocks", b.Ext, "") // content is a string, so its members are lost in this protocol too
+		codec.DropExt(report, "choices.blocks", b.Ext, "") // content is a string, so its members are lost in this protocol too
 		if b.Phase != "" {
 			report.Drop("choices.blocks.phase", "text.phase", "chat completions do not distinguish commentary from the final answer")
 		}
 		s.cite(b, report)
 		s.runes += utf8.RuneCountInString(b.Text)
-		if c := protocol.Carry(b.Seals, protocol.OpenAIChat); c != "" && extraRaw(s.message.Extra, protocol.CarrierMember) == "" {
-			s.message.Extra.Set(protocol.CarrierMember, wire.Raw(c))
+		if c := codec.Carry(b.Seals, protocol.OpenAIChat); c != "" && extraRaw(s.message.Extra, codec.CarrierMember) == "" {
+			s.message.Extra.Set(codec.CarrierMember, wire.Raw(c))
 		}
 		setLogprobs(&s.probs.Content, b.Logprobs)
 	case *llm.Refusal:
 		s.refused = true
-		protocol.DropExt(report, "choices.blocks", b.Ext, "")
+		codec.DropExt(report, "choices.blocks", b.Ext, "")
 		s.message.Refusal = wire.Some(wire.NewText(s.message.Refusal.Value().String() + b.Text))
 		setLogprobs(&s.probs.Refusal, b.Logprobs)
 	case *llm.Thought:
-		protocol.DropExt(report, "choices.blocks", b.Ext, protocol.OpenAIChat)
+		codec.DropExt(report, "choices.blocks", b.Ext, protocol.OpenAIChat)
 		if b.Text(llm.SummaryReasoning) != "" {
 			report.Approximate("choices.blocks", "reasoning.summary", "a summary of the reasoning looks like all of it here")
 		}
@@ -249,7 +250,7 @@ func legacy(req *llm.Request) bool {
 // addResponseCall adds a call to a response's message. The deprecated form holds only
 // one.
 func addResponseCall(m *Message, c *llm.ToolCall, req *llm.Request, report *llm.Report) {
-	protocol.DropExt(report, "choices.blocks", c.Ext, protocol.OpenAIChat)
+	codec.DropExt(report, "choices.blocks", c.Ext, protocol.OpenAIChat)
 	if !utf8.ValidString(c.CallID) || !utf8.ValidString(c.Name) {
 		report.Approximate("choices.blocks", "block.invalid", "a call's id or name is no UTF-8; what is broken in it was replaced")
 	}

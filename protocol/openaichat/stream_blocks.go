@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -82,7 +82,7 @@ func (r *choiceDecoder) members(c *chunkChoice, to []llm.Event) []llm.Event {
 			m = r.seen.add(messageMark+t.name, messageMark+t.name, t.raw, m)
 		}
 	}
-	m = r.seen.add(messageMark+protocol.CarrierMember, messageMark+protocol.CarrierMember, d.Carrier, m)
+	m = r.seen.add(messageMark+codec.CarrierMember, messageMark+codec.CarrierMember, d.Carrier, m)
 	m = r.seen.addAll(d.Unknown, messageMark, m)
 	if len(m) > 0 {
 		to = append(to, llm.Members{Choice: r.choice, Index: llm.Whole, Ext: ext(m)})
@@ -244,7 +244,7 @@ func (r *choiceDecoder) seals(d *chunkDelta, to []llm.Event) []llm.Event {
 	if len(seals) > 0 {
 		to = r.openText(thoughtBlock, to)
 	} else if len(d.Carrier) > 0 {
-		if seals = protocol.Uncarry(llm.Raw(d.Carrier)); len(seals) > 0 {
+		if seals = codec.Uncarry(llm.Raw(d.Carrier)); len(seals) > 0 {
 			to = r.openText(textBlock, to)
 		}
 	}

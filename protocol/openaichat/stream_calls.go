@@ -5,8 +5,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -33,7 +33,7 @@ func (r *choiceDecoder) callDeltas(raw jsontext.Value, to []llm.Event) []llm.Eve
 			to = r.beginWaiting(c, to)
 		}
 		sl := r.callState(c)
-		sl.seals = append(sl.seals, protocol.Uncarry(extraRaw(d.Extra, protocol.CarrierMember))...)
+		sl.seals = append(sl.seals, codec.Uncarry(extraRaw(d.Extra, codec.CarrierMember))...)
 		to = r.addArgs(c, sl, fragmentOf(d).text, to)
 	}
 	return to

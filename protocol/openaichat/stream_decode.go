@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
@@ -103,7 +104,7 @@ func (d *streamDecoder) long(data []byte, to []llm.Event) []llm.Event {
 		err = json.Unmarshal(data, &c, wire.Lenient)
 	}
 	if err != nil {
-		return d.fail(protocol.InvalidResponse("the upstream sent an event that is not a chat completion chunk", err), to)
+		return d.fail(codec.InvalidResponse("the upstream sent an event that is not a chat completion chunk", err), to)
 	}
 	if openai.HasValue(c.Error) {
 		return d.fail(decodeError(c.Error), to)
@@ -221,7 +222,7 @@ func (d *streamDecoder) choice(position int, c *chunkChoice, to []llm.Event) []l
 	r := d.choices[index]
 	if r == nil {
 		if len(d.choices) == maxChoices {
-			return d.fail(protocol.InvalidResponse("the upstream's response has too many choices", nil), to)
+			return d.fail(codec.InvalidResponse("the upstream's response has too many choices", nil), to)
 		}
 		r = &choiceDecoder{choice: index, id: d.id, openIndex: -1, callStates: map[*call]*callState{}, seen: seen{}}
 		d.choices[index] = r
@@ -234,7 +235,7 @@ func (d *streamDecoder) choice(position int, c *chunkChoice, to []llm.Event) []l
 	}
 	to = r.add(&c.Delta, c.Logprobs, r.members(c, to))
 	if len(r.calls.all) > maxCalls {
-		return d.fail(protocol.InvalidResponse("the upstream's response has too many tool calls", nil), to)
+		return d.fail(codec.InvalidResponse("the upstream's response has too many tool calls", nil), to)
 	}
 	return to
 }
@@ -243,7 +244,7 @@ func (d *streamDecoder) choice(position int, c *chunkChoice, to []llm.Event) []l
 // and a failure otherwise.
 func (d *streamDecoder) end(done bool, to []llm.Event) []llm.Event {
 	if len(d.choices) == 0 && done {
-		return d.fail(protocol.InvalidResponse("the upstream's stream has no choices", nil), to)
+		return d.fail(codec.InvalidResponse("the upstream's stream has no choices", nil), to)
 	}
 	if len(d.choices) == 0 {
 		return d.fail(&llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "the upstream's stream ended without a response"}, to)
@@ -251,7 +252,7 @@ func (d *streamDecoder) end(done bool, to []llm.Event) []llm.Event {
 	order := slices.Sorted(maps.Keys(d.choices))
 	for _, i := range order {
 		if d.choices[i].finish == "" && !done {
-			return d.fail(protocol.Truncated(), to)
+			return d.fail(codec.Truncated(), to)
 		}
 	}
 	for _, i := range order {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
@@ -355,13 +356,13 @@ func (s *streamEncoder) end(e llm.BlockEnd, to []byte) []byte {
 	if b.kind == thoughtBlock {
 		return s.details(e.Choice, b, to)
 	}
-	carried := protocol.Carry(b.seals, protocol.OpenAIChat)
+	carried := codec.Carry(b.seals, protocol.OpenAIChat)
 	if carried == "" {
 		return to
 	}
 	to = s.open(e.Choice, to)
 	if b.kind == callBlock {
-		to = append(appendIndex(to, b), `,"`+protocol.CarrierMember+`":`...)
+		to = append(appendIndex(to, b), `,"`+codec.CarrierMember+`":`...)
 		to = append(to, carried...)
 		if b.callKind == llm.CustomTool { // some SDKs require it in every fragment
 			return s.shut(append(to, `,"custom":{"input":""}}]`...))
@@ -369,7 +370,7 @@ func (s *streamEncoder) end(e llm.BlockEnd, to []byte) []byte {
 		return s.shut(append(to, `,"function":{"arguments":""}}]`...))
 	}
 	s.choice(e.Choice).carried = true
-	return s.shut(append(append(to, `"`+protocol.CarrierMember+`":`...), carried...))
+	return s.shut(append(append(to, `"`+codec.CarrierMember+`":`...), carried...))
 }
 
 func (s *streamEncoder) details(choice int, b *block, to []byte) []byte {
@@ -400,7 +401,7 @@ func (s *streamEncoder) finish(e llm.ChoiceEnd, to []byte) []byte {
 	}
 	to = s.open(e.Choice, to)
 	if c.carried {
-		message.Extra.Delete(protocol.CarrierMember)
+		message.Extra.Delete(codec.CarrierMember)
 	}
 	if c.details > 0 {
 		message.ReasoningDetails = wire.Opt[wire.List[wire.Raw]]{}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
@@ -139,7 +140,7 @@ func (a *answer) readChoices(s *wire.Scanner) {
 				reason = s.Value()
 			case "role", "native_finish_reason", "stop_reason":
 			default:
-				a.content = a.content || protocol.ReadContent(s, "role")
+				a.content = a.content || codec.ReadContent(s, "role")
 			}
 		}
 		if r := wire.Scalar(reason); r != "" { // "" is null to some servers, CST-17
@@ -216,7 +217,7 @@ func (u *usage) neutral() *llm.Usage {
 func (t *Tap) chunk(data []byte) protocol.Mark {
 	var a answer
 	if err := a.read(data); err != nil {
-		return t.fail(protocol.InvalidResponse("the upstream sent an event that is not a chat completion chunk", err))
+		return t.fail(codec.InvalidResponse("the upstream sent an event that is not a chat completion chunk", err))
 	}
 	t.read(&a)
 	t.known = t.summary.ID != ""
@@ -257,8 +258,8 @@ func (t *Tap) read(a *answer) {
 	}
 	t.summary.Content = t.summary.Content || a.content
 	if bytes.Contains(a.choices, []byte(`"audio"`)) {
-		t.summary.Keep(protocol.FindIDs(a.choices, "message.audio.id")...)
-		t.summary.Keep(protocol.FindIDs(a.choices, "delta.audio.id")...)
+		t.summary.Keep(codec.FindIDs(a.choices, "message.audio.id")...)
+		t.summary.Keep(codec.FindIDs(a.choices, "delta.audio.id")...)
 	}
 	if u, ok := readUsage(a.usage); ok {
 		t.summary.Usage = u.neutral()
@@ -285,7 +286,7 @@ func (t *Tap) finish(index int64, reason string) {
 func (t *Tap) Body(body []byte) *llm.Error {
 	var a answer
 	if err := a.read(body); err != nil {
-		t.fail(protocol.InvalidResponse("the upstream's response is not a complete JSON object", err))
+		t.fail(codec.InvalidResponse("the upstream's response is not a complete JSON object", err))
 		return t.summary.Err
 	}
 	t.read(&a)

@@ -5,6 +5,7 @@ package openaichat
 import (
 	"encoding/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -12,9 +13,9 @@ import (
 
 // tagged makes the dialect read the unit of a test: its maximum from the member test_unit_max of a request, and its amount
 // from the member test_unit of usage.
-func tagged(chat *protocol.Dialect) *protocol.Dialect {
+func tagged(chat *codec.Dialect) *codec.Dialect {
 	read := chat.Read
-	chat.Read = func(at protocol.Location, body *wire.Index) (protocol.Head, *llm.Error) {
+	chat.Read = func(at codec.Location, body *wire.Index) (codec.Head, *llm.Error) {
 		head, err := read(at, body)
 		var r struct {
 			Max int64 `json:"test_unit_max"`

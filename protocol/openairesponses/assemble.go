@@ -3,14 +3,14 @@ package openairesponses
 import (
 	"bytes"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // assembler keeps the response that the last event of a stream has.
 type assembler struct{ response []byte }
 
-func newAssembler() protocol.Assembler { return &assembler{} }
+func newAssembler() codec.Assembler { return &assembler{} }
 
 // lastEvents are the types of events with a response that is not an error.
 var lastEvents = [][]byte{[]byte(`"response.completed"`), []byte(`"response.incomplete"`)}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -19,8 +20,8 @@ var countMembers = []string{
 	"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text", "truncation", "previous_response_id", "conversation",
 }
 
-func counter() *protocol.Counter {
-	return &protocol.Counter{DecodeRequest: Codec{}.DecodeRequest, EncodeRequest: encodeCountRequest, DecodeResponse: decodeCount, EncodeResponse: encodeCount}
+func counter() *codec.Counter {
+	return &codec.Counter{DecodeRequest: Codec{}.DecodeRequest, EncodeRequest: encodeCountRequest, DecodeResponse: decodeCount, EncodeResponse: encodeCount}
 }
 
 // encodeCountRequest encodes a request with the members that are counted.
@@ -31,7 +32,7 @@ func encodeCountRequest(req *llm.Request, target protocol.Target, report *llm.Re
 	}
 	var all wire.Object
 	if cause := all.UnmarshalJSON(out.Body); cause != nil {
-		return out, protocol.InvalidResponse("the request cannot be encoded as a token count", cause)
+		return out, codec.InvalidResponse("the request cannot be encoded as a token count", cause)
 	}
 	counted := slices.DeleteFunc(all, func(m wire.Member) bool { return !slices.Contains(countMembers, m.Name) })
 	out.Path = countPath
@@ -47,7 +48,7 @@ func decodeCount(body []byte) (int64, *llm.Error) {
 	if n, err := w.InputTokens.Int64(); cause == nil && err == nil {
 		return n, nil
 	}
-	return 0, protocol.InvalidResponse("the upstream's response is not a token count", cause)
+	return 0, codec.InvalidResponse("the upstream's response is not a token count", cause)
 }
 
 func encodeCount(tokens int64) []byte {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
@@ -22,7 +22,7 @@ func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error
 		e.Message = "the upstream returned status " + strconv.Itoa(status) + " and no message"
 		e.Relayed = false
 	}
-	protocol.CloudError(e, header, body)
+	codec.CloudError(e, header, body)
 	return e
 }
 
@@ -39,7 +39,7 @@ func inBand(raw jsontext.Value) *llm.Error {
 // errorOf returns the error with the kind that its words and the status imply.
 func errorOf(f wire.FoundError, status int) *llm.Error {
 	e := &llm.Error{Code: f.Code, Param: f.Param, Message: f.Message, Relayed: f.Message != ""}
-	e.Kind, e.Status = protocol.KindOfStatus(status)
+	e.Kind, e.Status = codec.KindOfStatus(status)
 	words := strings.ToLower(f.Type + " " + f.Code)
 	switch {
 	case contextLength(words) || status < 500 && contextLength(strings.ToLower(f.Message)): // ERR-18

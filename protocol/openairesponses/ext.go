@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -39,7 +39,7 @@ func membersOf(raw llm.Raw) wire.Object {
 
 // spelled returns the mark that keeps a member's original JSON although the
 // neutral model has its meaning.
-func spelled(name string) string { return protocol.MarkPrefix + name }
+func spelled(name string) string { return codec.MarkPrefix + name }
 
 // wireName returns a member's name on the wire, and false for a mark that is not
 // written.
@@ -48,7 +48,7 @@ func wireName(name string) (string, bool) {
 	case instructionsMark, inputMark, itemMark, partMark, namespaceMark, additionalMark, wholeMark, foundMark:
 		return "", false
 	}
-	return strings.TrimPrefix(name, protocol.MarkPrefix), true
+	return strings.TrimPrefix(name, codec.MarkPrefix), true
 }
 
 func keepMember(e *llm.Ext, name, as string) {

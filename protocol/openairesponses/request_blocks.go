@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -15,32 +16,32 @@ import (
 // members of an Ext are JSON of the request.
 const (
 	// instructionsMark marks a turn that was the request's instructions.
-	instructionsMark = protocol.MarkPrefix + "is_instructions"
+	instructionsMark = codec.MarkPrefix + "is_instructions"
 
 	// inputMark marks a turn that was an input of one string.
-	inputMark = protocol.MarkPrefix + "is_input"
+	inputMark = codec.MarkPrefix + "is_input"
 
 	// itemMark is on the first block of an assistant message. It keeps that
 	// message without its content.
-	itemMark = protocol.MarkPrefix + "item"
+	itemMark = codec.MarkPrefix + "item"
 
 	// partMark distinguishes an opaque part of a message from an opaque item.
-	partMark = protocol.MarkPrefix + "is_part"
+	partMark = codec.MarkPrefix + "is_part"
 
 	// namespaceMark is on the first tool of a namespace. It keeps the namespace
 	// without its tools.
-	namespaceMark = protocol.MarkPrefix + "of_namespace"
+	namespaceMark = codec.MarkPrefix + "of_namespace"
 
 	// additionalMark is on each tool that an item declares. It keeps that item
 	// without its tools.
-	additionalMark = protocol.MarkPrefix + "of_item"
+	additionalMark = codec.MarkPrefix + "of_item"
 
 	// wholeMark is on the call of a tool search and on its result. It keeps the
 	// original item.
-	wholeMark = protocol.MarkPrefix + "whole"
+	wholeMark = codec.MarkPrefix + "whole"
 
 	// foundMark marks a tool that a tool search found.
-	foundMark = protocol.MarkPrefix + "is_found"
+	foundMark = codec.MarkPrefix + "is_found"
 )
 
 // These are the prefixes of item ids. OpenAI rejects an id with another one
@@ -175,9 +176,9 @@ func decodePart(p *Part) llm.Block {
 // unseal decodes the seals in extra_content. If it has none, the member belongs
 // to another vendor and is kept.
 func unseal(ext *llm.Ext, carrier llm.Raw) []llm.Seal {
-	seals := protocol.Uncarry(carrier)
+	seals := codec.Uncarry(carrier)
 	if carrier != "" && len(seals) == 0 {
-		ext.Members = append(ext.Members, llm.Member{Name: protocol.CarrierMember, Value: carrier})
+		ext.Members = append(ext.Members, llm.Member{Name: codec.CarrierMember, Value: carrier})
 	}
 	return seals
 }
@@ -325,10 +326,10 @@ func (e *requestEncoder) cacheMark(o *object, c *llm.CacheMark) {
 // dropped entirely are reported by the code that drops them.
 func (e *requestEncoder) foreign(turns []llm.Turn) {
 	for i := range turns {
-		path := protocol.At("turns", i)
-		protocol.DropExt(e.report, path, turns[i].Ext, protocol.OpenAIResponses)
+		path := codec.At("turns", i)
+		codec.DropExt(e.report, path, turns[i].Ext, protocol.OpenAIResponses)
 		for j, b := range turns[i].Blocks {
-			e.foreignBlock(turns[i].Role, b, path+"."+protocol.At("blocks", j))
+			e.foreignBlock(turns[i].Role, b, path+"."+codec.At("blocks", j))
 		}
 	}
 }
@@ -350,7 +351,7 @@ func (e *requestEncoder) foreignBlock(role llm.Role, b llm.Block, path string) {
 			e.foreignBlock(role, inner, path)
 		}
 	}
-	protocol.DropExt(e.report, path, b.Common().Ext, protocol.OpenAIResponses)
+	codec.DropExt(e.report, path, b.Common().Ext, protocol.OpenAIResponses)
 	if len(b.Common().Seals) > 0 {
 		e.report.Drop(path, "seal.foreign", "a signature that only its maker can read is left out")
 	}

@@ -7,13 +7,14 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // DecodeRequest decodes a responses request. References to OpenAI's store are
-// kept; see [protocol.StoredResponses].
+// kept; see [codec.StoredResponses].
 func (Codec) DecodeRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 	var w Request
 	if err := wire.Unmarshal(in.Body, &w); err != nil {
@@ -45,7 +46,7 @@ func (Codec) DecodeRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 		Cache: llm.Cache{Key: w.PromptCacheKey.Value(), Retention: w.PromptCacheRetention.Value()},
 		State: llm.State{Store: w.Store.Clone(), PreviousID: w.PreviousResponseID.Value(), Conversation: value(w.Conversation),
 			Background: w.Background.Clone(), Truncation: w.Truncation.Value()},
-		Identity: llm.Identity{User: w.User.Value(), SafetyID: w.SafetyIdentifier.Value(), Metadata: protocol.Members(w.Metadata.Value())},
+		Identity: llm.Identity{User: w.User.Value(), SafetyID: w.SafetyIdentifier.Value(), Metadata: codec.Members(w.Metadata.Value())},
 		Service:  llm.Service{Tier: w.ServiceTier.Value()},
 		Ext:      extOf(w.Extra),
 	}

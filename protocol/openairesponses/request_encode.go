@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
@@ -22,14 +23,14 @@ type requestEncoder struct {
 	declared int // number of tools that are written or belong to the request's list
 	calls    []*sentCall
 	open     map[string][]*sentCall // calls without a result, by their id
-	ids      protocol.UniqueIDs     // of the calls
+	ids      codec.UniqueIDs        // of the calls
 	names    map[string]llm.ToolRef
 	marked   bool // a cache mark was reported
 	echo     bool // the request is repeated in its response
 }
 
 func newRequestEncoder(req *llm.Request, report *llm.Report) *requestEncoder {
-	return &requestEncoder{req: req, report: report, open: map[string][]*sentCall{}, ids: protocol.UniqueIDs{}}
+	return &requestEncoder{req: req, report: report, open: map[string][]*sentCall{}, ids: codec.UniqueIDs{}}
 }
 
 // EncodeRequest encodes a responses request. For a client whose protocol keeps no
@@ -67,7 +68,7 @@ func (e *requestEncoder) ext(o *object) {
 		o.ext(e.req.Ext)
 		return
 	}
-	protocol.DropExt(e.report, "ext", e.req.Ext, protocol.OpenAIResponses)
+	codec.DropExt(e.report, "ext", e.req.Ext, protocol.OpenAIResponses)
 }
 
 // leastOutput is the smallest output limit that the Responses API takes.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -64,7 +65,7 @@ func decodeFile(p *Part, meta llm.Meta) *llm.Media {
 	}
 	var isURL bool
 	if m.MIME, m.Data, isURL = parseDataURL(given); !isURL { // bare base64
-		m.Data = protocol.StandardBase64(given)
+		m.Data = codec.StandardBase64(given)
 	}
 	m.MIME = mimeOfFile(m.MIME, m.Name)
 	if dataURL(m.MIME, m.Data) != given {
@@ -94,7 +95,7 @@ func decodeAudio(p *Part, meta llm.Meta) *llm.Media {
 	m := &llm.Media{Meta: meta, Kind: llm.Audio}
 	var isURL bool
 	if m.MIME, m.Data, isURL = parseDataURL(a.Data.Value()); !isURL {
-		m.Data = protocol.StandardBase64(a.Data.Value())
+		m.Data = codec.StandardBase64(a.Data.Value())
 	}
 	if known, ok := audioMIME[a.Format.Value()]; ok {
 		m.MIME = known
@@ -131,7 +132,7 @@ func parseDataURL(link string) (mimeType, data string, ok bool) {
 		mimeType = "image/jpeg"
 	}
 	if strings.TrimSpace(fields[len(fields)-1]) == "base64" {
-		return mimeType, protocol.StandardBase64(data), true
+		return mimeType, codec.StandardBase64(data), true
 	}
 	plain, err := url.PathUnescape(data)
 	if err != nil {
@@ -163,7 +164,7 @@ func (e *requestEncoder) media(o *object, m *llm.Media, path string) bool {
 	switch {
 	case m.Kind == llm.Image, wasImage:
 		if !isOwn(m.Ext) {
-			m = protocol.WithMIME(m, path, e.report)
+			m = codec.WithMIME(m, path, e.report)
 		}
 		writeImage(o, m)
 	case m.Kind == llm.File:

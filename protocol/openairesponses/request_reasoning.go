@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
@@ -11,7 +12,7 @@ import (
 
 func (e *requestEncoder) reasoning(o *object) {
 	r := &e.req.Reasoning
-	protocol.DropExt(e.report, "reasoning", r.Ext, protocol.OpenAIResponses)
+	codec.DropExt(e.report, "reasoning", r.Ext, protocol.OpenAIResponses)
 	out := object{}
 	out.opt("effort", openai.Effort(r, e.target.Gates.Efforts, e.report))
 	switch {
@@ -60,9 +61,9 @@ func (e *requestEncoder) thought(t *llm.Thought, path string) {
 // decodeThought decodes a reasoning item.
 func decodeThought(it *Item) *llm.Thought {
 	t := &llm.Thought{Meta: llm.Meta{ID: it.ID.Value(), Ext: extOf(it.Extra)}}
-	minted := strings.HasPrefix(t.ID, thoughtID+protocol.Minted)
+	minted := strings.HasPrefix(t.ID, thoughtID+codec.Minted)
 	sealed := it.EncryptedContent.Value()
-	if foreign, wrapped := protocol.Unwrap(sealed); wrapped {
+	if foreign, wrapped := codec.Unwrap(sealed); wrapped {
 		t.Seals, sealed, minted = foreign, "", true
 	}
 	if minted { // the gateway made the item from another vendor's reasoning

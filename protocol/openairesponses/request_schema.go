@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
@@ -47,7 +48,7 @@ func decodeOutput(w *Request, req *llm.Request) *llm.Error {
 
 func (e *requestEncoder) format(o *object) {
 	f := &e.req.Output.Format
-	protocol.DropExt(e.report, "output.format", f.Ext, protocol.OpenAIResponses)
+	codec.DropExt(e.report, "output.format", f.Ext, protocol.OpenAIResponses)
 	text := object{}
 	if f.Kind == "enum" {
 		e.report.Drop("output.format", "format.enum", "output cannot be restricted to a list of choices; use a schema")

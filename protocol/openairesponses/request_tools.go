@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
@@ -27,7 +28,7 @@ func decodeTools(raws wire.List[wire.Raw]) ([]llm.Tool, *llm.Error) {
 	for i, raw := range raws.All() {
 		some, err := decodeTool(*raw, "")
 		if err != nil {
-			return nil, invalid(protocol.At("tools", i), err)
+			return nil, invalid(codec.At("tools", i), err)
 		}
 		tools = append(tools, some...)
 	}
@@ -166,7 +167,7 @@ func (e *requestEncoder) toolList(from, to int) list {
 	for i := from; i < to; {
 		n := namespaceLength(tools[i:])
 		if n == 0 {
-			if raw := e.tool(&tools[i], protocol.At("tools", i)); raw != "" {
+			if raw := e.tool(&tools[i], codec.At("tools", i)); raw != "" {
 				all.add(raw)
 			}
 			i++
@@ -174,7 +175,7 @@ func (e *requestEncoder) toolList(from, to int) list {
 		}
 		var inner list
 		for j := i; j < i+n; j++ {
-			if raw := e.tool(&tools[j], protocol.At("tools", j)); raw != "" {
+			if raw := e.tool(&tools[j], codec.At("tools", j)); raw != "" {
 				inner.add(raw)
 			}
 		}
@@ -216,7 +217,7 @@ func (e *requestEncoder) tool(t *llm.Tool, path string) llm.Raw {
 	if t.Kind == llm.SearchTool && isOwn(t.Ext) {
 		return t.Raw
 	}
-	protocol.DropExt(e.report, path, t.Ext, protocol.OpenAIResponses)
+	codec.DropExt(e.report, path, t.Ext, protocol.OpenAIResponses)
 	schema := t.Schema
 	if !isOwn(e.req.Ext) && !openai.DescribesObject(schema) {
 		e.report.Refuse(path+".schema", "schema.not_object", "the schema of a function's arguments must be that of an object")

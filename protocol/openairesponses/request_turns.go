@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -27,7 +27,7 @@ func (r *inputReader) read(w *Request) *llm.Error {
 	}
 	for i, raw := range in.Items.Value().All() {
 		if err := r.item(*raw); err != nil {
-			return invalid(protocol.At("input", i), err)
+			return invalid(codec.At("input", i), err)
 		}
 	}
 	return nil
@@ -193,7 +193,7 @@ func onlyText(t llm.Turn) (*llm.Text, bool) {
 }
 
 func (e *requestEncoder) turn(t *llm.Turn, index int) {
-	path := protocol.At("turns", index)
+	path := codec.At("turns", index)
 	if t.Name != "" {
 		e.report.Drop(path+".name", "turn.name", "messages have no name in the Responses API")
 	}
@@ -202,7 +202,7 @@ func (e *requestEncoder) turn(t *llm.Turn, index int) {
 		e.assistant(t, path, index)
 	case llm.ToolRole:
 		for i, b := range t.Blocks {
-			at := path + "." + protocol.At("blocks", i)
+			at := path + "." + codec.At("blocks", i)
 			if r, ok := b.(*llm.ToolResult); ok {
 				e.result(r, at)
 			} else {
@@ -238,7 +238,7 @@ func (e *requestEncoder) message(t *llm.Turn, path string) {
 func (e *requestEncoder) parts(blocks []llm.Block, path string) llm.Raw {
 	var parts list
 	for i, b := range blocks {
-		if raw := e.part(b, path+"."+protocol.At("blocks", i), false); raw != "" {
+		if raw := e.part(b, path+"."+codec.At("blocks", i), false); raw != "" {
 			parts.add(raw)
 		}
 	}
@@ -264,7 +264,7 @@ func (m *assistantMessage) begins(b llm.Block) bool {
 func (e *requestEncoder) assistant(t *llm.Turn, path string, index int) {
 	var msg *assistantMessage
 	for i, b := range t.Blocks {
-		at := path + "." + protocol.At("blocks", i)
+		at := path + "." + codec.At("blocks", i)
 		if !isMessagePart(b) {
 			e.endMessage(msg)
 			msg = nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
@@ -13,14 +14,14 @@ import (
 
 // reportLosses reports what a response cannot hold.
 func reportLosses(resp *llm.Response, report *llm.Report) {
-	protocol.DropExt(report, "response", resp.Ext, protocol.OpenAIResponses)
+	codec.DropExt(report, "response", resp.Ext, protocol.OpenAIResponses)
 	_ = openai.Tier(resp.Tier, report)
 	if len(resp.Choices) > 1 {
 		report.Drop("choices", "choices.dropped", "a response has one choice; the others are dropped")
 	}
 	for i := range resp.Choices[:min(1, len(resp.Choices))] {
 		c := &resp.Choices[i]
-		protocol.DropExt(report, "choices", c.Ext, protocol.OpenAIResponses)
+		codec.DropExt(report, "choices", c.Ext, protocol.OpenAIResponses)
 		refused := false
 		for _, b := range c.Blocks {
 			_, words := b.(*llm.Refusal)
@@ -60,7 +61,7 @@ func reportBlock(b llm.Block, report *llm.Report) {
 			return
 		}
 	}
-	protocol.DropExt(report, path, b.Common().Ext, protocol.OpenAIResponses)
+	codec.DropExt(report, path, b.Common().Ext, protocol.OpenAIResponses)
 }
 
 // modelled lists the members of a response that the neutral model has fields for.
@@ -289,7 +290,7 @@ func (p *writtenPart) render() []byte {
 	default:
 		o.literal("text", p.body)
 	}
-	o.raw(protocol.CarrierMember, protocol.Carry(p.seals, protocol.OpenAIResponses))
+	o.raw(codec.CarrierMember, codec.Carry(p.seals, protocol.OpenAIResponses))
 	o.ext(p.ext)
 	return o.close()
 }
@@ -386,7 +387,7 @@ func (it *writtenItem) render(status string, fresh bool) llm.Raw {
 		o.str("status", status)
 	}
 	if seal, _ := (&llm.Meta{Seals: it.seals}).SealFor(own); !fresh && (it.typ != "reasoning" || seal.Data != "") {
-		o.raw(protocol.CarrierMember, protocol.Carry(it.seals, protocol.OpenAIResponses))
+		o.raw(codec.CarrierMember, codec.Carry(it.seals, protocol.OpenAIResponses))
 	}
 	for _, m := range it.ext {
 		o.raw(m.Name, llm.Raw(m.Value))
@@ -403,7 +404,7 @@ func (it *writtenItem) sealed() string {
 	if it.own {
 		return ""
 	}
-	return cmp.Or(protocol.Wrap(it.seals, protocol.OpenAIResponses), protocol.Unsealed)
+	return cmp.Or(codec.Wrap(it.seals, protocol.OpenAIResponses), codec.Unsealed)
 }
 
 func (it *writtenItem) renderCall(o *object, fresh bool) {

@@ -9,14 +9,14 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // beforeTurn is the member of additionalMark that holds the index of the turn
 // behind the item.
-const beforeTurn = protocol.MarkPrefix + "before"
+const beforeTurn = codec.MarkPrefix + "before"
 
 // additional decodes an item that declares tools. Codex declares all its tools to
 // the newest models like this. Each tool keeps the item and the turn behind it.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -15,8 +16,8 @@ import (
 const maxChain = 10_000
 
 // storedResponses describes previous_response_id and item_reference.
-func storedResponses() *protocol.StoredResponses {
-	return &protocol.StoredResponses{MayRefer: mayRefer, Expand: expandReferences, CheckExpanded: checkExpanded, Input: storedInput, Parse: parseStored,
+func storedResponses() *codec.StoredResponses {
+	return &codec.StoredResponses{MayRefer: mayRefer, Expand: expandReferences, CheckExpanded: checkExpanded, Input: storedInput, Parse: parseStored,
 		FinalResponse: func(e protocol.StreamEncoder) []byte {
 			if s, ok := e.(*streamEncoder); ok {
 				return s.last
@@ -35,18 +36,18 @@ func storedInput(member func(name string) []byte) []byte {
 }
 
 // parseStored reads a response that completed, in whole or in part.
-func parseStored(response []byte) (protocol.StoredResponse, bool) {
+func parseStored(response []byte) (codec.StoredResponse, bool) {
 	var w struct {
 		ID     string     `json:"id"`
 		Status string     `json:"status"`
 		Output []wire.Raw `json:"output"`
 	}
 	if json.Unmarshal(response, &w, wire.Lenient) != nil || w.ID == "" || w.Status != "completed" && w.Status != "incomplete" {
-		return protocol.StoredResponse{}, false
+		return codec.StoredResponse{}, false
 	}
-	stored := protocol.StoredResponse{ID: w.ID}
+	stored := codec.StoredResponse{ID: w.ID}
 	for _, raw := range w.Output {
-		stored.Items = append(stored.Items, protocol.StoredItem{ID: itemIDOf(raw), Text: raw})
+		stored.Items = append(stored.Items, codec.StoredItem{ID: itemIDOf(raw), Text: raw})
 	}
 	return stored, true
 }
@@ -70,7 +71,7 @@ func mayRefer(body []byte) bool {
 // expandReferences replaces previous_response_id by the conversation up to that
 // response, and each item_reference by its item. References that the store does not
 // know stay, for the vendor or for checkExpanded.
-func expandReferences(body []byte, store protocol.ResponseStore, maxBytes int64) (*protocol.Expanded, *llm.Error) {
+func expandReferences(body []byte, store codec.ResponseStore, maxBytes int64) (*codec.Expanded, *llm.Error) {
 	var w Request
 	if wire.Unmarshal(body, &w) != nil {
 		return nil, nil //nolint:nilerr // the decoder or the vendor reports what is wrong with it
@@ -92,7 +93,7 @@ func expandReferences(body []byte, store protocol.ResponseStore, maxBytes int64)
 		}
 	}
 	o.bytes("input", x.items.close())
-	e := &protocol.Expanded{Body: o.close()}
+	e := &codec.Expanded{Body: o.close()}
 	if known {
 		e.PreviousID = previous
 	}
@@ -101,7 +102,7 @@ func expandReferences(body []byte, store protocol.ResponseStore, maxBytes int64)
 
 // expander collects the items of an expanded request.
 type expander struct {
-	store   protocol.ResponseStore
+	store   codec.ResponseStore
 	left    int64 // bytes that references may still expand to; negative when there are too many
 	items   list
 	found   int // references that the store knows

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
@@ -309,5 +309,5 @@ func (d *streamDecoder) Finish(to []llm.Event) []llm.Event {
 	if d.over {
 		return to
 	}
-	return d.fail(protocol.Truncated(), to)
+	return d.fail(codec.Truncated(), to)
 }

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 	"github.com/isogloss-gateway/isogloss/sse"
@@ -313,7 +313,7 @@ func (s *streamEncoder) itemID(id string, it *writtenItem) string {
 	}
 	prefix := it.prefix()
 	if it.typ == "reasoning" && !it.own {
-		prefix += protocol.Minted
+		prefix += codec.Minted
 	}
 	return llm.MintID(prefix, s.id, strconv.Itoa(it.index))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
@@ -112,7 +113,7 @@ func isDelta(data []byte) bool {
 }
 
 func unreadable(err error) *llm.Error {
-	return protocol.InvalidResponse("the upstream sent something that is not a response", err)
+	return codec.InvalidResponse("the upstream sent something that is not a response", err)
 }
 
 func (t *Tap) fail(e *llm.Error) protocol.Mark {
@@ -208,7 +209,7 @@ func readOutput(output []byte) (ids []string, content bool) {
 				}
 			case "type", "role", "status", "phase":
 			default:
-				content = content || protocol.ReadContent(&s, "id", "type", "role", "status", "phase")
+				content = content || codec.ReadContent(&s, "id", "type", "role", "status", "phase")
 			}
 		}
 	}

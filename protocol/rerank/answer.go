@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -112,7 +112,7 @@ func (w *wireAnswer) total() *int64 {
 }
 
 func badAnswer(cause error) *llm.Error {
-	return protocol.InvalidResponse("the upstream's response does not hold a score for documents of the request", cause)
+	return codec.InvalidResponse("the upstream's response does not hold a score for documents of the request", cause)
 }
 
 type clientResult struct {

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -20,7 +21,7 @@ func EncodeCohere(r *Request, model string, report *llm.Report) (protocol.Outgoi
 	r.reportCommon(report)
 	docs, err := r.texts(report, func(i int, _ llm.Raw) jsontext.Value {
 		// Without the document the indexes would shift, so no mode leaves it out.
-		report.Losses = append(report.Losses, llm.Loss{Path: protocol.At("documents", i), Verdict: llm.Rejected, Code: "rerank.image", Note: "the upstream orders texts only; send a text"})
+		report.Losses = append(report.Losses, llm.Loss{Path: codec.At("documents", i), Verdict: llm.Rejected, Code: "rerank.image", Note: "the upstream orders texts only; send a text"})
 		return nil
 	})
 	if err != nil {
@@ -99,7 +100,7 @@ func (r *Request) texts(report *llm.Report, onImage func(i int, picture llm.Raw)
 			// rank_fields says that the others do not count.
 			cut = cut || len(d.Fields) > 1 && len(r.RankFields) == 0
 		default:
-			err = protocol.WrongType(protocol.At("documents", i), `a text or an object with a "text"; name other members in "rank_fields"`)
+			err = codec.WrongType(codec.At("documents", i), `a text or an object with a "text"; name other members in "rank_fields"`)
 		}
 		if err != nil {
 			return nil, err
@@ -130,7 +131,7 @@ func (d Document) join(i int, fields []string) (jsontext.Value, *llm.Error) {
 		}
 	}
 	if len(lines) == 0 {
-		return nil, protocol.WrongType(protocol.At("documents", i), `an object with one of the "rank_fields"`)
+		return nil, codec.WrongType(codec.At("documents", i), `an object with one of the "rank_fields"`)
 	}
 	return wire.AppendQuote(nil, strings.Join(lines, "\n")), nil
 }

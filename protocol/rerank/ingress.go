@@ -3,6 +3,7 @@ package rerank
 import (
 	"cmp"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -15,16 +16,16 @@ const (
 
 // Route describes the endpoint to the gateway, as a route of the Chat Completions
 // dialect.
-func Route() protocol.Route {
-	return protocol.Route{Name: "rerank", Operation: protocol.Rerank, Path: "/v1/rerank", Span: "rerank",
-		Rerank: &protocol.Reranker{Forms: []string{Cohere, Jina}, Encode: encode}, Cacheable: &protocol.CacheRule{}}
+func Route() codec.Route {
+	return codec.Route{Name: "rerank", Operation: codec.Rerank, Path: "/v1/rerank", Span: "rerank",
+		Rerank: &codec.Reranker{Forms: []string{Cohere, Jina}, Encode: encode}, Cacheable: &codec.CacheRule{}}
 }
 
 // encode writes a client's request in a provider's form.
-func encode(body []byte, form string, target protocol.Target, report *llm.Report) (protocol.Reranking, *llm.Error) {
+func encode(body []byte, form string, target protocol.Target, report *llm.Report) (codec.Reranking, *llm.Error) {
 	req, err := DecodeRequest(body)
 	if err != nil {
-		return protocol.Reranking{}, err
+		return codec.Reranking{}, err
 	}
 	write := EncodeJina
 	if form == Cohere {
@@ -32,9 +33,9 @@ func encode(body []byte, form string, target protocol.Target, report *llm.Report
 	}
 	out, err := write(req, target.Model, report)
 	if err != nil {
-		return protocol.Reranking{}, err
+		return codec.Reranking{}, err
 	}
-	return protocol.Reranking{Outgoing: out, BadKey: StatusInvalidToken,
+	return codec.Reranking{Outgoing: out, BadKey: StatusInvalidToken,
 		EncodeResponse: func(body []byte, id string) ([]byte, protocol.Summary, *llm.Error) {
 			a, err := DecodeAnswer(body, req)
 			if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // Request is a request to rank documents. It has the members of all vendors.
@@ -71,7 +71,7 @@ func DecodeRequest(body []byte) (*Request, *llm.Error) {
 
 func (r *Request) decodeDocuments(list []jsontext.Value) *llm.Error {
 	if len(list) == 0 {
-		return protocol.WrongType("documents", "a list of at least one")
+		return codec.WrongType("documents", "a list of at least one")
 	}
 	for i, raw := range list {
 		d := Document{Raw: llm.Raw(raw)}
@@ -82,10 +82,10 @@ func (r *Request) decodeDocuments(list []jsontext.Value) *llm.Error {
 		case '{':
 			d.Fields, err = fieldsOf(raw)
 		default:
-			return protocol.WrongType(protocol.At("documents", i), "a text or an object")
+			return codec.WrongType(codec.At("documents", i), "a text or an object")
 		}
 		if err != nil { // the body was read as a whole before
-			return protocol.WrongType(protocol.At("documents", i), "a text or an object")
+			return codec.WrongType(codec.At("documents", i), "a text or an object")
 		}
 		r.Documents = append(r.Documents, d)
 	}
@@ -113,14 +113,14 @@ func (m members) take(name string, v any, want string) *llm.Error {
 		return nil
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
-		return protocol.WrongType(name, want)
+		return codec.WrongType(name, want)
 	}
 	return nil
 }
 
 func (m members) required(name string, v any, want string) *llm.Error {
 	if raw, ok := m[name]; !ok || raw.Kind() == 'n' {
-		return protocol.WrongType(name, want)
+		return codec.WrongType(name, want)
 	}
 	return m.take(name, v, want)
 }
@@ -130,7 +130,7 @@ func (m members) positive(name string, v **int64) *llm.Error {
 		return err
 	}
 	if *v != nil && **v < 1 {
-		return protocol.WrongType(name, wantPositive)
+		return codec.WrongType(name, wantPositive)
 	}
 	return nil
 }

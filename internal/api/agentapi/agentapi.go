@@ -11,13 +11,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/money/billing"
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // Names of the endpoints in the scopes of keys.
@@ -29,7 +29,7 @@ const (
 
 // Options configure the endpoints.
 type Options struct {
-	Dialects  []*protocol.Dialect
+	Dialects  []*codec.Dialect
 	Clients   func() *access.Clients // the credentials in use
 	Books     billing.Books          // without Quotas there are no budgets
 	Ledger    quota.Ledger           // nil: nothing is recorded
@@ -62,7 +62,7 @@ var reading = []string{http.MethodGet, http.MethodHead}
 // endpoint is one of the endpoints. Its errors are in the form of the dialect.
 type endpoint struct {
 	*Options
-	dialect *protocol.Dialect
+	dialect *codec.Dialect
 	name    string
 	methods []string
 	serve   func(e *endpoint, c *call) *llm.Error

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // Limits of the queries of usage requests.
@@ -36,7 +36,7 @@ func (q *spending) serve(e *endpoint, c *call) *llm.Error {
 	return nil
 }
 
-func (q *spending) read(ctx context.Context, e *endpoint, c *call) (s protocol.Spending, err error) {
+func (q *spending) read(ctx context.Context, e *endpoint, c *call) (s codec.Spending, err error) {
 	select {
 	case q.slots <- struct{}{}:
 		defer func() { <-q.slots }()
@@ -50,7 +50,7 @@ func (q *spending) read(ctx context.Context, e *endpoint, c *call) (s protocol.S
 }
 
 // spent sets what an account has spent in the current day, week and month, with one query.
-func spent(ctx context.Context, ledger quota.Ledger, account string, s *protocol.Spending) error {
+func spent(ctx context.Context, ledger quota.Ledger, account string, s *codec.Spending) error {
 	year, month, day := time.Now().UTC().Date()
 	today := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 	monday := today.AddDate(0, 0, -(int(today.Weekday())+6)%7)

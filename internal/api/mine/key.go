@@ -8,13 +8,13 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
 	"github.com/isogloss-gateway/isogloss/internal/money/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // clientView is the client of a request.
@@ -141,7 +141,7 @@ func (s *server) addBudgets(ctx context.Context, c *access.Caller, accounts []qu
 	return nil
 }
 
-func viewBudget(account string, b protocol.Budget) budgetView {
+func viewBudget(account string, b codec.Budget) budgetView {
 	v := budgetView{Of: accountKind(account), Name: budget.Budget{Window: b.Window}.Name(), Budget: usage.Money(b.Limit).Decimal(),
 		Left: usage.Money(max(0, b.Limit-b.Spent)).Decimal(), Window: int64(b.Window / time.Second), Reset: b.Reset}
 	if strings.HasPrefix(account, "key") {

@@ -14,13 +14,13 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/signin"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // Options are what the endpoints need. A *store.Store implements Keys and Audit.
@@ -30,10 +30,10 @@ type Options struct {
 	Keys     Keys
 	Ledger   Ledger
 	Audit    Audit
-	Budgets  func(ctx context.Context, id, org string, accounts []quota.Account) ([]protocol.Budget, error)
+	Budgets  func(ctx context.Context, id, org string, accounts []quota.Account) ([]codec.Budget, error)
 	Peppers  access.Peppers
-	Cell     string            // in the text of new keys; empty: none
-	Errors   *protocol.Dialect // in whose form errors are
+	Cell     string         // in the text of new keys; empty: none
+	Errors   *codec.Dialect // in whose form errors are
 	Logger   *slog.Logger
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/api/admin/client"
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/request/relay"
 	"github.com/isogloss-gateway/isogloss/internal/targets/balance"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
@@ -70,7 +71,7 @@ func (in *Installation) count(ctx context.Context, p *provider.Provider, model s
 	return fmt.Sprintf("a short request has used %d input and %d output tokens", resp.Usage.Input, resp.Usage.Output), nil
 }
 
-func dialectOf(name protocol.Name) *protocol.Dialect {
+func dialectOf(name protocol.Name) *codec.Dialect {
 	for _, d := range all.Dialects() {
 		if d.Name == name {
 			return d

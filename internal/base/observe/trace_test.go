@@ -20,8 +20,8 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
@@ -290,7 +290,7 @@ func TestSpanNames(t *testing.T) {
 		"gemini_generateContent": "generate_content m", "gemini_streamGenerateContent": "generate_content m",
 		"embeddings": "embeddings m", "gemini_embedContent": "embeddings m", "gemini_batchEmbedContents": "embeddings m", "rerank": "rerank m",
 	}
-	var routes []protocol.Route
+	var routes []codec.Route
 	for _, d := range all.Dialects() {
 		routes = append(routes, d.Routes...)
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -86,7 +86,7 @@ func (r *IDs) of(c *llm.ToolCall, turn, block, n int) string {
 // results without a partner are refused, because the APIs reject them.
 func Pair(turns []llm.Turn, report *llm.Report, rule IDs) Pairs {
 	p := Pairs{ids: map[*llm.ToolCall]string{}, results: map[*llm.ToolResult]*llm.ToolCall{}, answered: map[*llm.ToolCall]bool{}, order: map[*llm.ToolCall]int{}}
-	used := protocol.UniqueIDs{}
+	used := codec.UniqueIDs{}
 	var calls []*llm.ToolCall            // of the previous assistant turn
 	open := map[string][]*llm.ToolCall{} // those without a result, by their id
 	asked := ""                          // the path of the turn with the open calls
@@ -110,10 +110,10 @@ func Pair(turns []llm.Turn, report *llm.Report, rule IDs) Pairs {
 			case *llm.ToolCall:
 				p.ids[b] = used.Add(func(n int) string { return rule.of(b, i, k, n) })
 				p.order[b] = len(p.order)
-				calls, open[b.CallID], asked = append(calls, b), append(open[b.CallID], b), protocol.At("turns", i)
+				calls, open[b.CallID], asked = append(calls, b), append(open[b.CallID], b), codec.At("turns", i)
 			case *llm.ToolResult:
 				if !p.answer(b, open) {
-					report.Refuse(protocol.At("turns", i), "tool_result.orphan", "result "+strconv.Quote(b.CallID)+" matches no call of the previous turn")
+					report.Refuse(codec.At("turns", i), "tool_result.orphan", "result "+strconv.Quote(b.CallID)+" matches no call of the previous turn")
 				}
 			}
 		}
@@ -154,7 +154,7 @@ func (p *Pairs) Results(turns []llm.Turn, from, to int) (found []Result) {
 	for i := from; i < to; i++ {
 		for k, b := range turns[i].Blocks {
 			if r, ok := b.(*llm.ToolResult); ok && p.results[r] != nil {
-				found = append(found, Result{r, protocol.At(protocol.At("turns", i)+".blocks", k), p.ids[p.results[r]]})
+				found = append(found, Result{r, codec.At(codec.At("turns", i)+".blocks", k), p.ids[p.results[r]]})
 			}
 		}
 	}

@@ -3,8 +3,8 @@ package blockcodec
 import (
 	"slices"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -66,7 +66,7 @@ func (e *RequestEncoder) Messages(ids IDs) {
 	e.Pairs = Pair(e.Req.Turns, e.Report, ids)
 	turns := e.Req.Turns
 	if e.Target.Gates.NoPrefill && Prefilled(turns) {
-		e.Report.Refuse(protocol.At("turns", len(turns)-1), "prefill.unsupported_by_model", "the model does not continue an assistant turn; end with one of the user")
+		e.Report.Refuse(codec.At("turns", len(turns)-1), "prefill.unsupported_by_model", "the model does not continue an assistant turn; end with one of the user")
 		turns = turns[:len(turns)-1]
 	}
 	for i := Leading(turns); i < len(turns); {
@@ -137,7 +137,7 @@ func (e *RequestEncoder) between(from, to int) {
 		default:
 			blocks := e.Form.Turn(i)
 			if len(blocks) == 0 && !t.Joined && !join {
-				e.Report.Drop(protocol.At("turns", i), "turn.empty", "a message must hold more than white space")
+				e.Report.Drop(codec.At("turns", i), "turn.empty", "a message must hold more than white space")
 			}
 			e.put("user", i, blocks, join || t.Joined)
 			join = join && len(blocks) == 0
@@ -155,14 +155,14 @@ func (e *RequestEncoder) midSystem(i int, join bool) bool {
 	}
 	for k, b := range t.Blocks {
 		if _, ok := b.(*llm.Media); ok {
-			e.Report.Refuse(protocol.At(protocol.At("turns", i)+".blocks", k), "media.in_system", "system text cannot hold anything but text")
+			e.Report.Refuse(codec.At(codec.At("turns", i)+".blocks", k), "media.in_system", "system text cannot hold anything but text")
 		}
 	}
 	text := Text(t)
 	if IsBlank(text) {
 		return join
 	}
-	e.Report.Approximate(protocol.At("turns", i), "system.mid_folded", "the model takes no system text here; it is marked text of the user")
+	e.Report.Approximate(codec.At("turns", i), "system.mid_folded", "the model takes no system text here; it is marked text of the user")
 	text = "<system>" + text + "</system>"
 	if d := e.last(); d != nil && d.Role == "user" && (join || e.Alternate) {
 		e.add(d, []wire.Raw{e.Form.TextBlock(text)})

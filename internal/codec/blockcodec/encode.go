@@ -3,6 +3,7 @@ package blockcodec
 import (
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -121,7 +122,7 @@ func (e *RequestEncoder) CacheTTL(at string, mark *llm.CacheMark) string {
 	} else if !known || ttl != mark.TTL {
 		e.Report.Approximate(at+".cache", "cache_ttl.rounded", mark.TTL+" is not among the lifetimes 5m and 1h")
 	}
-	protocol.DropExt(e.Report, at+".cache", mark.Ext, e.Own)
+	codec.DropExt(e.Report, at+".cache", mark.Ext, e.Own)
 	return ttl
 }
 
@@ -204,7 +205,7 @@ func (e *RequestEncoder) Trim(i int, t *llm.Text) *llm.Text {
 	if short == t.Text {
 		return t
 	}
-	e.Report.Approximate(protocol.At("turns", i), "text.trimmed", "white space at the end of a response to be continued")
+	e.Report.Approximate(codec.At("turns", i), "text.trimmed", "white space at the end of a response to be continued")
 	changed := *t
 	changed.Text = short
 	return &changed

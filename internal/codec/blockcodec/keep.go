@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -21,7 +21,7 @@ func (k Keeper) Ext(extra wire.Extra) llm.Ext {
 	if len(all) == 0 {
 		return llm.Ext{}
 	}
-	return llm.Ext{Protocol: string(k), Members: protocol.Members(all)}
+	return llm.Ext{Protocol: string(k), Members: codec.Members(all)}
 }
 
 // Extra returns the members that Ext kept, if they are this protocol's. Marks have their names on the wire.
@@ -36,7 +36,7 @@ func (k Keeper) Extra(ext llm.Ext) wire.Extra {
 func Object(members []llm.Member) wire.Object {
 	o := make(wire.Object, 0, len(members))
 	for _, m := range members {
-		o = append(o, wire.Member{Name: strings.TrimPrefix(m.Name, protocol.MarkPrefix), Value: wire.Raw(m.Value)})
+		o = append(o, wire.Member{Name: strings.TrimPrefix(m.Name, codec.MarkPrefix), Value: wire.Raw(m.Value)})
 	}
 	return o
 }
@@ -49,7 +49,7 @@ func (k Keeper) Keep(ext *llm.Ext, name string, value wire.Raw) {
 
 // Mark keeps the original JSON of a member whose meaning the neutral model has.
 func (k Keeper) Mark(ext *llm.Ext, name string, value wire.Raw) {
-	k.Keep(ext, protocol.MarkPrefix+name, value)
+	k.Keep(ext, codec.MarkPrefix+name, value)
 }
 
 // KeepRest keeps the unknown members of a nested object under the object's name. Rest returns them.

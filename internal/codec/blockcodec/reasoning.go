@@ -10,7 +10,7 @@ import (
 const MinBudget = 1024
 
 // budgets maps effort levels to budgets for models that take a budget. Each lies within the range of
-// [protocol.EffortOfBudget], so that converting back and forth changes nothing.
+// [codec.EffortOfBudget], so that converting back and forth changes nothing.
 var budgets = map[string]int64{
 	"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 32768, "max": 65536,
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -145,19 +146,19 @@ func CacheAndState(report *llm.Report, req *llm.Request) {
 // Foreign reports what turns and blocks hold that the protocol has no field for.
 func Foreign(report *llm.Report, turns []llm.Turn, own protocol.Name) {
 	for i, t := range turns {
-		at := protocol.At("turns", i)
+		at := codec.At("turns", i)
 		if t.Role == llm.Developer {
 			report.Approximate(at+".role", "turn.developer", "the protocol has one role for system text")
 		}
 		DropIf(report, t.Name != "", at+".name", "turn.name")
-		protocol.DropExt(report, at, t.Ext, own)
+		codec.DropExt(report, at, t.Ext, own)
 		foreignBlocks(report, at, t.Blocks, own)
 	}
 }
 
 func foreignBlocks(report *llm.Report, at string, blocks []llm.Block, own protocol.Name) {
 	for k, b := range blocks {
-		at := protocol.At(at+".blocks", k)
+		at := codec.At(at+".blocks", k)
 		switch b := b.(type) {
 		case *llm.Thought, *llm.ServerCall, *llm.Opaque:
 			continue // they are sent or dropped as a whole
@@ -166,7 +167,7 @@ func foreignBlocks(report *llm.Report, at string, blocks []llm.Block, own protoc
 		case *llm.ToolResult:
 			foreignBlocks(report, at, b.Blocks, own)
 		}
-		protocol.DropExt(report, at, b.Common().Ext, own)
+		codec.DropExt(report, at, b.Common().Ext, own)
 	}
 }
 

@@ -1,6 +1,7 @@
 package blockcodec
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -11,7 +12,7 @@ func DecodeContent(content wire.List[wire.Raw], decode func(wire.Raw) (llm.Block
 	for _, raw := range content.All() {
 		b, err := decode(*raw)
 		if err != nil {
-			return nil, false, protocol.InvalidResponse("the upstream's response holds a content block that cannot be decoded", err)
+			return nil, false, codec.InvalidResponse("the upstream's response holds a content block that cannot be decoded", err)
 		}
 		if call, ok := b.(*llm.ToolCall); ok {
 			called = true
@@ -29,7 +30,7 @@ func EncodeContent(blocks []llm.Block, report *llm.Report, encode func(b llm.Blo
 	for i, b := range blocks {
 		_, call := b.(*llm.ToolCall)
 		called = called || call
-		if raw := encode(b, protocol.At("blocks", i), report); raw != nil {
+		if raw := encode(b, codec.At("blocks", i), report); raw != nil {
 			content.Append(&raw)
 		}
 	}
@@ -48,8 +49,8 @@ func ReportEnvelope(resp *llm.Response, choice llm.Choice, tier, standard string
 	if resp.Usage == nil {
 		report.Approximate("usage", "usage.unknown", "nothing was counted; clients read zeros")
 	}
-	protocol.DropExt(report, "response", resp.Ext, own)
-	protocol.DropExt(report, protocol.At("choices", choice.Index), choice.Ext, own)
+	codec.DropExt(report, "response", resp.Ext, own)
+	codec.DropExt(report, codec.At("choices", choice.Index), choice.Ext, own)
 }
 
 // ReportText reports what a text block of a response cannot hold.

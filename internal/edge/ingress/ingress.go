@@ -9,20 +9,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // Endpoint is the route of a request and the dialect that it belongs to.
 type Endpoint struct {
-	Dialect *protocol.Dialect
-	protocol.Location
+	Dialect *codec.Dialect
+	codec.Location
 }
 
 // Table finds dialects by name and routes by path. It does not change.
 type Table struct {
-	list   []*protocol.Dialect // the first is that of clients which give no sign of theirs
-	ByName map[protocol.Name]*protocol.Dialect
+	list   []*codec.Dialect // the first is that of clients which give no sign of theirs
+	ByName map[protocol.Name]*codec.Dialect
 	byPath map[string]Endpoint // routes with a fixed path
 	lists  []Endpoint          // of models
 
@@ -31,8 +32,8 @@ type Table struct {
 
 // NewTable returns a table of dialects. The first one is that of clients which give no
 // sign of theirs.
-func NewTable(list []*protocol.Dialect) *Table {
-	d := &Table{list: list, ByName: map[protocol.Name]*protocol.Dialect{}, byPath: map[string]Endpoint{}}
+func NewTable(list []*codec.Dialect) *Table {
+	d := &Table{list: list, ByName: map[protocol.Name]*codec.Dialect{}, byPath: map[string]Endpoint{}}
 	for _, dialect := range list {
 		d.ByName[dialect.Name] = dialect
 		for _, mark := range dialect.SealMarks {
@@ -40,9 +41,9 @@ func NewTable(list []*protocol.Dialect) *Table {
 		}
 		for i := range dialect.Routes {
 			r := &dialect.Routes[i]
-			e := Endpoint{dialect, protocol.Location{Route: r, URLPath: r.Path}}
+			e := Endpoint{dialect, codec.Location{Route: r, URLPath: r.Path}}
 			switch {
-			case r.Operation == protocol.ListModels:
+			case r.Operation == codec.ListModels:
 				d.lists = append(d.lists, e)
 			case r.Path != "":
 				d.byPath[r.Path] = e
@@ -73,7 +74,7 @@ func (d *Table) Locate(req *http.Request) (Endpoint, bool, *llm.Error) {
 }
 
 // Claimed returns the dialect of a request to a path that several dialects share.
-func (d *Table) Claimed(req *http.Request) *protocol.Dialect {
+func (d *Table) Claimed(req *http.Request) *codec.Dialect {
 	for _, dialect := range d.list {
 		if dialect.Claims != nil && dialect.Claims(req) {
 			return dialect
@@ -89,8 +90,8 @@ func (d *Table) Generate(name protocol.Name, model string) (Endpoint, bool) {
 	if dialect == nil {
 		return Endpoint{}, false
 	}
-	i := slices.IndexFunc(dialect.Routes, func(r protocol.Route) bool { return r.Operation == protocol.Generate })
-	e := Endpoint{dialect, protocol.Location{Route: &dialect.Routes[i], URLPath: dialect.Routes[i].Path}}
+	i := slices.IndexFunc(dialect.Routes, func(r codec.Route) bool { return r.Operation == codec.Generate })
+	e := Endpoint{dialect, codec.Location{Route: &dialect.Routes[i], URLPath: dialect.Routes[i].Path}}
 	if dialect.UpstreamPath != nil {
 		e.Model = model
 		e.URLPath, _ = dialect.UpstreamPath(e.Location, protocol.Target{Model: model}, false) // empty for a model without a path
@@ -99,7 +100,7 @@ func (d *Table) Generate(name protocol.Name, model string) (Endpoint, bool) {
 }
 
 // Setups returns how SDKs are pointed at the gateway.
-func (d *Table) Setups() (list []protocol.Setup) {
+func (d *Table) Setups() (list []codec.Setup) {
 	for _, dialect := range d.list {
 		if dialect.Setup.SDK != "" {
 			list = append(list, dialect.Setup)
@@ -119,7 +120,7 @@ func (d *Table) Names() string {
 }
 
 // RequestIDHeader returns the header in which clients of a dialect look for the request id.
-func RequestIDHeader(d *protocol.Dialect) string { return cmp.Or(d.Headers.RequestID, "X-Request-Id") }
+func RequestIDHeader(d *codec.Dialect) string { return cmp.Or(d.Headers.RequestID, "X-Request-Id") }
 
 // HasSeals reports whether a body holds sealed reasoning, in the members of any dialect:
 // clients carry the seals of one dialect inside another. A quote inside a JSON string is
@@ -131,7 +132,7 @@ func (d *Table) HasSeals(body []byte) bool {
 // ModelList finds the list of models that a path names, or the model below it. The id is
 // empty for the list itself; it may hold slashes. Where dialects share a kind of path the
 // client's own dialect writes the list.
-func (d *Table) ModelList(path string, client *protocol.Dialect) (list *protocol.ModelList, id string, ok bool) {
+func (d *Table) ModelList(path string, client *codec.Dialect) (list *codec.ModelList, id string, ok bool) {
 	for _, e := range d.lists {
 		rest, found := strings.CutPrefix(path, e.Path)
 		below := strings.HasPrefix(rest, "/") && len(rest) > 1 && e.Models.One != nil

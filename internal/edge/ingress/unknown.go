@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/similar"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // maxPath is the number of bytes of an unknown path that an error quotes.
@@ -32,7 +32,7 @@ var twice = regexp.MustCompile(`^/(v[0-9]+[a-z]*)/v[0-9]+[a-z]*/`)
 // Unknown returns the error of a path that has no endpoint, and the dialect to write it
 // in: the client's if it is known by a sign, else that of the path which the client
 // probably meant.
-func (d *Table) Unknown(req *http.Request) (*protocol.Dialect, *llm.Error) {
+func (d *Table) Unknown(req *http.Request) (*codec.Dialect, *llm.Error) {
 	dialect, path := d.Claimed(req), req.URL.EscapedPath()
 	likely, found := d.likely(req.URL.Path)
 	if found && dialect == d.list[0] {

@@ -10,16 +10,16 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/edge/webpage"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // Page is what the page shows.
 type Page struct {
 	BasePath string // of the client port
 	NeedsKey bool   // the models are not shown, because the request had no key
-	Models   []protocol.Model
-	Setups   []protocol.Setup
+	Models   []codec.Model
+	Setups   []codec.Setup
 	Usage    bool // there is the page My usage
 }
 

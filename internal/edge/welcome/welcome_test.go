@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 )
 
 func serve(p Page, accept string) *httptest.ResponseRecorder {
@@ -20,8 +20,8 @@ func serve(p Page, accept string) *httptest.ResponseRecorder {
 // TestPage checks the base path in addresses, that models are escaped and their number is
 // bounded, and that the page is small.
 func TestPage(t *testing.T) {
-	setups := []protocol.Setup{{SDK: "X", Variable: "X_BASE_URL", Path: "/v1"}}
-	p := Page{BasePath: "/llm", Setups: setups, Models: []protocol.Model{{ID: "a<b>\"'"}}}
+	setups := []codec.Setup{{SDK: "X", Variable: "X_BASE_URL", Path: "/v1"}}
+	p := Page{BasePath: "/llm", Setups: setups, Models: []codec.Model{{ID: "a<b>\"'"}}}
 	html := serve(p, "text/html").Body.String()
 	if !strings.Contains(html, "export X_BASE_URL=http://gateway.example/llm/v1 ") || strings.Contains(html, "a<b>") || !strings.Contains(html, "a&lt;b&gt;") || len(html) > 4<<10 {
 		t.Error(html)
@@ -34,7 +34,7 @@ func TestPage(t *testing.T) {
 		t.Error(html)
 	}
 	for range maxShown + 7 {
-		p.Models = append(p.Models, protocol.Model{ID: "m"})
+		p.Models = append(p.Models, codec.Model{ID: "m"})
 	}
 	if html := serve(p, "text/html").Body.String(); strings.Count(html, "<li>") != maxShown || !strings.Contains(html, "and 8 more") {
 		t.Error(strings.Count(html, "<li>"))

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/money/quota"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // TestLimits checks that the account with the least left counts, and the budget of which the
@@ -31,15 +31,15 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	now := time.Now()
-	limits := func(err *llm.Error) protocol.Limits {
+	limits := func(err *llm.Error) codec.Limits {
 		l := b.Limits("o", accounts, now, err)
 		l.Requests.Reset, l.Tokens.Reset = 0, 0
 		return l
 	}
 	reserve(accounts, 80)
-	rates := protocol.Limits{Requests: protocol.RateLimit{Limit: 10, Left: 9}, Tokens: protocol.RateLimit{Limit: 1000, Left: 700}}
+	rates := codec.Limits{Requests: codec.RateLimit{Limit: 10, Left: 9}, Tokens: codec.RateLimit{Limit: 1000, Left: 700}}
 	want := rates
-	want.Budget = protocol.Budget{Limit: 100, Spent: 80, Window: day.Window, Reset: day.Reset(now)}
+	want.Budget = codec.Budget{Limit: 100, Spent: 80, Window: day.Window, Reset: day.Reset(now)}
 	if got := limits(nil); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
@@ -52,7 +52,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%v: %+v, want %+v", err, got, rates)
 		}
 	}
-	if got := b.Limits("o", nil, now, nil); got != (protocol.Limits{}) {
+	if got := b.Limits("o", nil, now, nil); got != (codec.Limits{}) {
 		t.Errorf("without accounts: %+v", got)
 	}
 }

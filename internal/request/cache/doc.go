@@ -2,7 +2,7 @@
 //
 // Cache is an exact-match response cache: a request whose bytes were seen before, from
 // the same tenant, gets the earlier response. Only requests for which the client wants
-// that are cached, see protocol.CacheRule. A cache whose store fails is a miss and never
+// that are cached, see codec.CacheRule. A cache whose store fails is a miss and never
 // an error.
 //
 // Once implements the Idempotency-Key header: a request that is sent again under the

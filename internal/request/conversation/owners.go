@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 )
 
 // Bounds of the owners in memory, and of the owners that are not yet in the store.
@@ -84,7 +84,7 @@ func (o *Owners) Add(owner string, ids ...string) {
 // Check returns the first reference that a tenant may not use, or nil. A tenant may not use
 // an id that another tenant owns. Without refuse it may use fewer than maxUnknown ids whose
 // owner is not known, with refuse none.
-func (o *Owners) Check(ctx context.Context, tenant string, refs []protocol.Reference, refuse bool) *protocol.Reference {
+func (o *Owners) Check(ctx context.Context, tenant string, refs []codec.Reference, refuse bool) *codec.Reference {
 	ctx, cancel := context.WithTimeout(ctx, ownersWait)
 	defer cancel()
 	unknown := 0
@@ -213,6 +213,6 @@ func (c *Created) Read(p []byte, last bool) {
 	}
 	c.body = append(c.body, p...)
 	if last || int64(len(c.body)) == c.size {
-		c.owners.Add(c.owner, protocol.CreatedIDs(c.body)...)
+		c.owners.Add(c.owner, codec.CreatedIDs(c.body)...)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 )
 
 // ownerStore is a store in memory that can be down.
@@ -142,14 +142,14 @@ func TestCheckOwners(t *testing.T) {
 		defer stop()
 		o.Add("a", "of a")
 		o.Add("b", "of b")
-		list := func(ids ...string) (refs []protocol.Reference) {
+		list := func(ids ...string) (refs []codec.Reference) {
 			for _, id := range ids {
-				refs = append(refs, protocol.Reference{ID: id})
+				refs = append(refs, codec.Reference{ID: id})
 			}
 			return refs
 		}
 		for _, c := range []struct {
-			refs   []protocol.Reference
+			refs   []codec.Reference
 			refuse bool
 			want   string
 		}{
@@ -169,7 +169,7 @@ func TestCheckOwners(t *testing.T) {
 				t.Errorf("%v %t: %q, want %q", c.refs, c.refuse, got, c.want)
 			}
 		}
-		many := make([]protocol.Reference, 10*maxUnknown)
+		many := make([]codec.Reference, 10*maxUnknown)
 		for i := range many {
 			many[i].ID = strconv.Itoa(i)
 		}

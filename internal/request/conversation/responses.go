@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -36,7 +37,7 @@ func (r *Responses) SetMaxBytes(n int64) { r.store.setMaxBytes(n) }
 // Expand replaces the references of a request by the caller's stored items. It returns
 // nil if the request refers to nothing that is stored. maxBytes bounds the size of what
 // replaces the references.
-func (r *Responses) Expand(d *protocol.StoredResponses, caller Caller, body []byte, maxBytes int64) (*protocol.Expanded, *llm.Error) {
+func (r *Responses) Expand(d *codec.StoredResponses, caller Caller, body []byte, maxBytes int64) (*codec.Expanded, *llm.Error) {
 	if d == nil || r.store.isEmpty() || !d.MayRefer(body) {
 		return nil, nil
 	}
@@ -45,14 +46,14 @@ func (r *Responses) Expand(d *protocol.StoredResponses, caller Caller, body []by
 
 // ResponseRecorder stores the response to one request. A nil recorder stores nothing.
 type ResponseRecorder struct {
-	dialect   *protocol.StoredResponses
+	dialect   *codec.StoredResponses
 	responses callerResponses
 	requestID string
 }
 
 // Record stores a request's input and returns the recorder of its response. It returns
 // nil if the input is too large to be stored.
-func (r *Responses) Record(d *protocol.StoredResponses, caller Caller, requestID string, input []byte) *ResponseRecorder {
+func (r *Responses) Record(d *codec.StoredResponses, caller Caller, requestID string, input []byte) *ResponseRecorder {
 	responses := callerResponses{r.store, caller}
 	if !r.store.put(caller.Tenant, responses.key(requestKind, requestID), input) {
 		return nil

@@ -14,18 +14,18 @@ import (
 
 	awsstream "github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/request/eventstream"
 	"github.com/isogloss-gateway/isogloss/internal/test/growth"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
 // plain carries an event as a frame of its name.
-var plain = &protocol.Frames{
-	Decode: func(f protocol.Frame, to []byte) []byte { return sse.AppendEvent(to, f.Type+"-"+f.Name, f.Payload) },
-	Encode: func(name, data []byte, to []protocol.Frame) []protocol.Frame {
+var plain = &codec.Frames{
+	Decode: func(f codec.Frame, to []byte) []byte { return sse.AppendEvent(to, f.Type+"-"+f.Name, f.Payload) },
+	Encode: func(name, data []byte, to []codec.Frame) []codec.Frame {
 		kind, name2, _ := strings.Cut(string(name), "-")
-		return append(to, protocol.Frame{Type: kind, Name: name2, Payload: bytes.Clone(data)})
+		return append(to, codec.Frame{Type: kind, Name: name2, Payload: bytes.Clone(data)})
 	},
 }
 
@@ -131,7 +131,7 @@ func TestWaitingReader(t *testing.T) {
 				inputs := map[int][]byte{growth.Pieces: frames(growth.Pieces), growth.Pieces / 8: frames(growth.Pieces / 8)}
 				growth.Linear(t, func(n int) {
 					read := 0
-					reader := eventstream.NewReader(io.NopCloser(&sized{inputs[n], size}), &protocol.Frames{Decode: func(f protocol.Frame, to []byte) []byte {
+					reader := eventstream.NewReader(io.NopCloser(&sized{inputs[n], size}), &codec.Frames{Decode: func(f codec.Frame, to []byte) []byte {
 						read += len(f.Payload)
 						return append(to, '\n')
 					}})
@@ -224,12 +224,12 @@ func TestHeaders(t *testing.T) {
 
 // TestSDKReads decodes the writer's frames with the vendor's own decoder, which checks lengths, checksums and headers.
 func TestSDKReads(t *testing.T) {
-	all := []protocol.Frame{
-		{Type: protocol.EventFrame, Name: "contentBlockDelta", Payload: []byte(`{"delta":{"text":"x"}}`)},
-		{Type: protocol.ExceptionFrame, Name: "throttlingException", Payload: []byte(`{"message":"slow"}`)},
-		{Type: protocol.ErrorFrame, Name: "internal", Payload: []byte("a message")},
+	all := []codec.Frame{
+		{Type: codec.EventFrame, Name: "contentBlockDelta", Payload: []byte(`{"delta":{"text":"x"}}`)},
+		{Type: codec.ExceptionFrame, Name: "throttlingException", Payload: []byte(`{"message":"slow"}`)},
+		{Type: codec.ErrorFrame, Name: "internal", Payload: []byte("a message")},
 	}
-	w := eventstream.NewWriter(&protocol.Frames{Encode: func(_, _ []byte, _ []protocol.Frame) []protocol.Frame { return all }})
+	w := eventstream.NewWriter(&codec.Frames{Encode: func(_, _ []byte, _ []codec.Frame) []codec.Frame { return all }})
 	frames, err := w.Frames([]byte("data: {}\n\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -255,8 +255,8 @@ func TestSDKReads(t *testing.T) {
 	if source.Len() > 0 {
 		t.Errorf("%d bytes are left", source.Len())
 	}
-	for _, f := range []protocol.Frame{{Type: protocol.EventFrame, Name: strings.Repeat("x", 1<<15)}, {Type: protocol.ErrorFrame, Payload: make([]byte, 1<<15)}, {Type: protocol.EventFrame, Payload: make([]byte, 16<<20+1)}} {
-		all = []protocol.Frame{f}
+	for _, f := range []codec.Frame{{Type: codec.EventFrame, Name: strings.Repeat("x", 1<<15)}, {Type: codec.ErrorFrame, Payload: make([]byte, 1<<15)}, {Type: codec.EventFrame, Payload: make([]byte, 16<<20+1)}} {
+		all = []codec.Frame{f}
 		if _, err := w.Frames([]byte("data: {}\n\n")); err == nil {
 			t.Errorf("a frame with %d and %d bytes is written", len(f.Name), len(f.Payload))
 		}
@@ -265,10 +265,10 @@ func TestSDKReads(t *testing.T) {
 
 // TestFramesAllocate counts the allocations of a frame on the way in and out.
 func TestFramesAllocate(t *testing.T) {
-	frame := protocol.Frame{Type: protocol.EventFrame, Name: "contentBlockDelta", Payload: []byte(`{}`)}
-	frames := &protocol.Frames{
-		Encode: func(_, _ []byte, to []protocol.Frame) []protocol.Frame { return append(to, frame) },
-		Decode: func(_ protocol.Frame, to []byte) []byte { return append(to, "data: {}\n\n"...) },
+	frame := codec.Frame{Type: codec.EventFrame, Name: "contentBlockDelta", Payload: []byte(`{}`)}
+	frames := &codec.Frames{
+		Encode: func(_, _ []byte, to []codec.Frame) []codec.Frame { return append(to, frame) },
+		Decode: func(_ codec.Frame, to []byte) []byte { return append(to, "data: {}\n\n"...) },
 	}
 	w, event := eventstream.NewWriter(frames), []byte("data: {}\n\n")
 	if n := testing.AllocsPerRun(100, func() { _, _ = w.Frames(event) }); n > 2 {

@@ -1,5 +1,5 @@
 // Package eventstream carries server-sent events in the binary event streams of Amazon's
-// services, in both directions. protocol.Frames says what a frame holds.
+// services, in both directions. codec.Frames says what a frame holds.
 package eventstream
 
 import (
@@ -11,7 +11,7 @@ import (
 	"hash/crc32"
 	"io"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
@@ -48,7 +48,7 @@ const bufferSize = 2 << 10
 type Reader struct {
 	source io.ReadCloser
 	buffer *bufio.Reader // of source
-	decode func(f protocol.Frame, to []byte) []byte
+	decode func(f codec.Frame, to []byte) []byte
 	frame  bytes.Buffer // its memory is used for the next frame
 	name   string       // of the last frame
 	events []byte
@@ -57,7 +57,7 @@ type Reader struct {
 }
 
 // NewReader returns a reader of the frames of source.
-func NewReader(source io.ReadCloser, frames *protocol.Frames) *Reader {
+func NewReader(source io.ReadCloser, frames *codec.Frames) *Reader {
 	return &Reader{source: source, buffer: bufio.NewReaderSize(source, bufferSize), decode: frames.Decode}
 }
 
@@ -106,7 +106,7 @@ func (r *Reader) next() error {
 	if !ok {
 		return errHeaders
 	}
-	if f.Type != protocol.ErrorFrame {
+	if f.Type != codec.ErrorFrame {
 		f.Payload = frame[preludeSize+headers : length-sumSize]
 	}
 	r.name = f.Name
@@ -159,14 +159,14 @@ var valueSizes = map[byte]int{0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 
 // frameOf returns the frame that headers describe. Of frames other than errors it has no payload. frameOf reports whether the
 // headers can be read. Most frames have the name of the last one, whose string is used again.
-func frameOf(headers []byte, last string) (f protocol.Frame, ok bool) {
+func frameOf(headers []byte, last string) (f codec.Frame, ok bool) {
 	var event, exception, code, message string
 	text := func(value []byte) string {
 		switch string(value) {
 		case last:
 			return last
-		case protocol.EventFrame:
-			return protocol.EventFrame
+		case codec.EventFrame:
+			return codec.EventFrame
 		}
 		return string(value)
 	}
@@ -205,9 +205,9 @@ func frameOf(headers []byte, last string) (f protocol.Frame, ok bool) {
 		}
 	}
 	switch f.Type {
-	case protocol.ExceptionFrame:
+	case codec.ExceptionFrame:
 		f.Name = exception
-	case protocol.ErrorFrame:
+	case codec.ErrorFrame:
 		f.Name, f.Payload = code, []byte(message)
 	default:
 		f.Name = event

@@ -7,22 +7,22 @@ import (
 	"hash/crc32"
 	"io"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
 // Writer writes server-sent events as frames. Comments have no frames.
 type Writer struct {
-	frames  *protocol.Frames
+	frames  *codec.Frames
 	source  bytes.Reader
 	input   []byte // the memory of the reader of events
-	list    []protocol.Frame
+	list    []codec.Frame
 	headers []byte // of a frame
 	output  bytes.Buffer
 }
 
 // NewWriter returns a writer for one stream.
-func NewWriter(frames *protocol.Frames) *Writer {
+func NewWriter(frames *codec.Frames) *Writer {
 	return &Writer{frames: frames, input: make([]byte, 0, bufferSize)}
 }
 
@@ -71,23 +71,23 @@ const maxValue = 1<<15 - 1
 var errTooLong = errors.New("eventstream: an event does not fit into a frame")
 
 // writeFrame writes a frame. It does not use the SDK's encoder, which allocates for each header.
-func (w *Writer) writeFrame(f protocol.Frame) error {
+func (w *Writer) writeFrame(f codec.Frame) error {
 	payload := f.Payload
 	w.headers = appendHeader(w.headers[:0], typeHeader, f.Type)
 	switch f.Type {
-	case protocol.ExceptionFrame:
+	case codec.ExceptionFrame:
 		w.headers = appendHeader(w.headers, exceptionHeader, f.Name)
-	case protocol.ErrorFrame:
+	case codec.ErrorFrame:
 		w.headers = appendHeader(w.headers, codeHeader, f.Name)
 		w.headers = appendHeader(w.headers, messageHeader, string(payload))
 		payload = nil
 	default:
 		w.headers = appendHeader(w.headers, eventHeader, f.Name)
 	}
-	if f.Type != protocol.ErrorFrame {
+	if f.Type != codec.ErrorFrame {
 		w.headers = appendHeader(w.headers, mediaHeader, "application/json")
 	}
-	if len(f.Name) > maxValue || f.Type == protocol.ErrorFrame && len(f.Payload) > maxValue || len(payload) > maxFrame {
+	if len(f.Name) > maxValue || f.Type == codec.ErrorFrame && len(f.Payload) > maxValue || len(payload) > maxFrame {
 		return errTooLong
 	}
 	out := w.output.AvailableBuffer()

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -15,8 +15,8 @@ import (
 // that routing needs. Routing, limits and logs do not parse the messages.
 type Body struct {
 	wire.Index
-	protocol.Head
-	dialect *protocol.Dialect // not that of the path if a client sends another dialect's body to it
+	codec.Head
+	dialect *codec.Dialect // not that of the path if a client sends another dialect's body to it
 }
 
 // ReadBody reads the client's body. The call gets the dialect of the body.
@@ -31,14 +31,14 @@ func (c *Call) ReadBody(body []byte) (err *llm.Error) {
 }
 
 // ReadBody indexes a request body and reads the values that routing needs.
-func ReadBody(d *protocol.Dialect, at protocol.Location, body []byte) (*Body, *llm.Error) {
+func ReadBody(d *codec.Dialect, at codec.Location, body []byte) (*Body, *llm.Error) {
 	x, err := wire.IndexObject(body, d.Members...)
-	if err == nil && d.Other != nil && at.Operation == protocol.Generate && d.Other.Is(&x) {
+	if err == nil && d.Other != nil && at.Operation == codec.Generate && d.Other.Is(&x) {
 		d = d.Other.Dialect
 		x, err = wire.IndexObject(body, d.Members...)
 	}
 	if err != nil {
-		return nil, protocol.InvalidBody(err)
+		return nil, codec.InvalidBody(err)
 	}
 	head, fault := d.Read(at, &x)
 	if fault != nil {
@@ -59,10 +59,10 @@ func (b *Body) release() { b.Index = wire.Index{} }
 
 // Renames returns the edits that rename top-level members to the names that a provider
 // supports. EditExtensions handles members inside an extension.
-func Renames(x *wire.Index, d *protocol.Dialect, quirks []provider.Quirk) []wire.Edit {
+func Renames(x *wire.Index, d *codec.Dialect, quirks []provider.Quirk) []wire.Edit {
 	var edits []wire.Edit
 	for _, q := range quirks {
-		if slices.ContainsFunc(d.Extensions, func(ext protocol.Extension) bool { return strings.HasPrefix(q.Rename, ext.Member+".") }) {
+		if slices.ContainsFunc(d.Extensions, func(ext codec.Extension) bool { return strings.HasPrefix(q.Rename, ext.Member+".") }) {
 			continue
 		}
 		if e, ok := x.Rename(q.Rename, q.To); ok {
@@ -73,13 +73,13 @@ func Renames(x *wire.Index, d *protocol.Dialect, quirks []provider.Quirk) []wire
 }
 
 // ApplyQuirks renames members of a body by a provider's quirks.
-func ApplyQuirks(body []byte, d *protocol.Dialect, quirks []provider.Quirk) ([]byte, *llm.Error) {
+func ApplyQuirks(body []byte, d *codec.Dialect, quirks []provider.Quirk) ([]byte, *llm.Error) {
 	if len(quirks) == 0 {
 		return body, nil
 	}
 	x, err := wire.IndexObject(body)
 	if err != nil {
-		return nil, protocol.InvalidBody(err)
+		return nil, codec.InvalidBody(err)
 	}
 	return wire.Patch(body, Renames(&x, d, quirks)), nil
 }
@@ -89,7 +89,7 @@ func SetMembers(body []byte, members []llm.Member) ([]byte, *llm.Error) {
 	for _, m := range members {
 		x, err := wire.IndexObject(body)
 		if err != nil {
-			return nil, protocol.InvalidBody(err)
+			return nil, codec.InvalidBody(err)
 		}
 		body = wire.Patch(body, []wire.Edit{x.Set(m.Name, string(m.Value))})
 	}

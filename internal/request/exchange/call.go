@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/settings"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/targets/params"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
@@ -62,8 +63,8 @@ func (s *Settings) RefusesUnknown(p *provider.Provider) bool {
 // does not change, except that Release drops its body and AddOwner records its owner.
 type Call struct {
 	ID      string
-	Dialect *protocol.Dialect // the client's dialect
-	protocol.Location
+	Dialect *codec.Dialect // the client's dialect
+	codec.Location
 	Client   *http.Request // the client's request, with its body already read
 	CallerID string        // owner of stored conversations
 	Tenant   string        // of the caller; empty without keys
@@ -85,7 +86,7 @@ type Call struct {
 
 // Generates reports whether the call generates text.
 func (c *Call) Generates() bool {
-	return c.Operation == protocol.Generate || c.Operation == protocol.Complete || c.Operation == protocol.Compact
+	return c.Operation == codec.Generate || c.Operation == codec.Complete || c.Operation == codec.Compact
 }
 
 // maxChoices limits the number of choices. It is more than any vendor generates, and
@@ -107,7 +108,7 @@ func (c *Call) Streams() bool { return c.Body != nil && c.Body.Stream }
 // Continues reports whether another target continues the stream if it is truncated. Such
 // a stream goes through the neutral model, which can join two parts.
 func (c *Call) Continues() bool {
-	return c.Continue && c.Operation == protocol.Generate && c.Body.Stream && len(c.inner) == 0
+	return c.Continue && c.Operation == codec.Generate && c.Body.Stream && len(c.inner) == 0
 }
 
 // Incoming returns the request as codecs read it.
@@ -147,7 +148,7 @@ func (c *Call) NewReport() (*llm.Report, *llm.Error) {
 // Target is an upstream that can serve a call.
 type Target struct {
 	route.Target
-	Dialect *protocol.Dialect // the upstream's dialect
+	Dialect *codec.Dialect // the upstream's dialect
 }
 
 // Lane encodes calls for targets. There are two lanes: verbatim and translate.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/request/eventstream"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -13,7 +14,7 @@ import (
 )
 
 // Envelope returns the envelope of the target's provider, or nil.
-func (t *Target) Envelope() *protocol.Envelope {
+func (t *Target) Envelope() *codec.Envelope {
 	if t.Provider.Envelope == "" || t.Dialect == nil {
 		return nil
 	}
@@ -33,7 +34,7 @@ func (c *Call) Wrap(t *Target, r *Request) ([]llm.Loss, *llm.Error) {
 	}
 	p := t.Provider
 	out := protocol.Outgoing{Path: r.Path, Header: r.Header, Body: r.Body}
-	err = e.Wrap(&out, protocol.Place{Model: t.Model, Stream: r.Stream, Project: p.Project, Location: p.Location}, report)
+	err = e.Wrap(&out, codec.Place{Model: t.Model, Stream: r.Stream, Project: p.Project, Location: p.Location}, report)
 	r.Path, r.Header, r.Body = out.Path, out.Header, out.Body
 	return report.Losses, cmp.Or(err, report.Err())
 }
@@ -52,7 +53,7 @@ func (t *Target) Unwrap(c *Call, trip *upstream.RoundTrip) *llm.Error {
 		resp.ContentLength = -1
 		return nil
 	}
-	if e == nil || e.Unwrap == nil || resp.StatusCode < http.StatusBadRequest && c.Operation != protocol.CountTokens {
+	if e == nil || e.Unwrap == nil || resp.StatusCode < http.StatusBadRequest && c.Operation != codec.CountTokens {
 		return nil
 	}
 	read := trip.ReadError
@@ -74,7 +75,7 @@ func (c *Call) open(body []byte) ([]byte, *llm.Error) {
 	if c.Envelope == nil || c.Envelope.Open == nil {
 		return body, nil
 	}
-	if other := c.Envelope.Other; other != nil && c.Operation == protocol.CountTokens {
+	if other := c.Envelope.Other; other != nil && c.Operation == codec.CountTokens {
 		if x, err := wire.IndexObject(body); err == nil && other.Is(&x) {
 			c.Dialect, c.Envelope = other.Dialect, nil
 			return body, nil
@@ -101,12 +102,12 @@ func (c *Call) open(body []byte) ([]byte, *llm.Error) {
 
 // SetForm makes the writer send responses in the form of a client's envelope, or in the
 // frames of its dialect.
-func (c *ClientWriter) SetForm(d *protocol.Dialect, at protocol.Location) {
+func (c *ClientWriter) SetForm(d *codec.Dialect, at codec.Location) {
 	e := at.Envelope
 	if e == nil && d.Frames == nil {
 		return
 	}
-	f := &form{frames: d.Frames, count: at.Operation == protocol.CountTokens}
+	f := &form{frames: d.Frames, count: at.Operation == codec.CountTokens}
 	if e != nil {
 		f.envelope, f.frames = e, e.Frames
 	}
@@ -115,9 +116,9 @@ func (c *ClientWriter) SetForm(d *protocol.Dialect, at protocol.Location) {
 
 // form changes responses of a dialect into those of a cloud.
 type form struct {
-	envelope *protocol.Envelope // nil: none
-	frames   *protocol.Frames   // nil: server-sent events
-	count    bool               // a response is a token count
+	envelope *codec.Envelope // nil: none
+	frames   *codec.Frames   // nil: server-sent events
+	count    bool            // a response is a token count
 
 	status int
 	sealed bool                // the body is sealed

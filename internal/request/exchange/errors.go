@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -39,9 +40,9 @@ const maxQuoted = 200
 func Unserved(c *Call, by protocol.Name) *llm.Error {
 	kind, code := llm.InvalidRequest, "unsupported_protocol"
 	switch c.Operation {
-	case protocol.CountTokens:
+	case codec.CountTokens:
 		kind, code = llm.NotSupported, ""
-	case protocol.Compact:
+	case codec.Compact:
 		kind, code = llm.NotFound, "not_supported"
 	}
 	path := c.Client.URL.EscapedPath()

@@ -3,9 +3,9 @@ package exchange
 import (
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -39,7 +39,7 @@ func (c *Call) EditExtensions(t *Target) (edits []wire.Edit, losses []llm.Loss, 
 
 // saltExtension returns the edit that replaces a client's own salt in an extension. With it two tenants could share
 // a prefix.
-func (c *Call) saltExtension(ext protocol.Extension, t *Target) []wire.Edit {
+func (c *Call) saltExtension(ext codec.Extension, t *Target) []wire.Edit {
 	salt := c.CacheSalt(t)
 	if ext.CacheSalt == "" || salt == "" {
 		return nil

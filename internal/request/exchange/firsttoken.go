@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -10,11 +11,11 @@ import (
 // NewFirstToken returns a detector of the first token of a target's stream. early becomes the
 // usage that the upstream reports before the first token.
 func NewFirstToken(c *Call, t *Target, early **llm.Usage) upstream.FirstToken {
-	codec := t.Dialect.Codec
-	if c.Operation == protocol.Generate {
-		return &decodedToken{target: t, decoder: codec.NewStreamDecoder(), early: early}
+	target := t.Dialect.Codec
+	if c.Operation == codec.Generate {
+		return &decodedToken{target: t, decoder: target.NewStreamDecoder(), early: early}
 	}
-	return &tappedToken{target: t, tap: codec.NewTap(c.Body.Choices)}
+	return &tappedToken{target: t, tap: target.NewTap(c.Body.Choices)}
 }
 
 // decodedToken detects the first token of a conversation's stream.

@@ -3,6 +3,7 @@ package exchange
 import (
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/money/billing"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
@@ -24,8 +25,8 @@ type innerModel struct {
 func (c *Call) ResolveModels(routes *route.Table, targets []route.Target, sees func(model string) bool) *llm.Error {
 	for i := range c.Body.Inner {
 		m, known := &c.Body.Inner[i], false
-		if m.Name == protocol.AnyModel {
-			known = sees(protocol.AnyModel)
+		if m.Name == codec.AnyModel {
+			known = sees(codec.AnyModel)
 		}
 		for j := range targets {
 			t := &targets[j]
@@ -39,7 +40,7 @@ func (c *Call) ResolveModels(routes *route.Table, targets []route.Target, sees f
 			}
 		}
 		if !known {
-			return protocol.WrongModel(m.Param)
+			return codec.WrongModel(m.Param)
 		}
 	}
 	return nil
@@ -73,10 +74,10 @@ func (c *Call) EditModels(t *Target) ([]wire.Edit, *llm.Error) {
 		switch {
 		case m.Name == c.Body.Model:
 			name = t.Model
-		case m.Name == t.Model, m.Name == protocol.AnyModel:
+		case m.Name == t.Model, m.Name == codec.AnyModel:
 			continue
 		case !known:
-			return nil, protocol.WrongModel(m.Param)
+			return nil, codec.WrongModel(m.Param)
 		}
 		if name != m.Name {
 			edits = append(edits, wire.Edit{Start: m.Start, End: m.End, Text: wire.Quote(m.Prefix + name)})

@@ -4,8 +4,8 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // tagsHeader is the header in which clients of every dialect send tags: team=search, feature=import.
@@ -26,10 +26,10 @@ func (c *Call) Labels(rules *usage.LabelRules) (l usage.Labels, ignored int) {
 	}
 	body, places := &c.Body.Index, &c.Dialect.Labels
 	if places.Tags != "" && body.Has(places.Tags) {
-		ignored += addTags(&l, protocol.TextsOf(body, places.Tags), rules, false)
+		ignored += addTags(&l, codec.TextsOf(body, places.Tags), rules, false)
 	}
 	if len(rules.Keys) > 0 && places.Metadata != "" && body.Has(places.Metadata) {
-		ignored += addTags(&l, protocol.TextsOf(body, places.Metadata), rules, true)
+		ignored += addTags(&l, codec.TextsOf(body, places.Metadata), rules, true)
 	}
 	if rules.Users == usage.NoUsers {
 		return l, ignored

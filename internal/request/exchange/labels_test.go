@@ -5,8 +5,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
@@ -22,9 +22,9 @@ func TestLabelsAllocateNothing(t *testing.T) {
 	}
 }
 
-func labelCall(t testing.TB, d *protocol.Dialect, body string) *Call {
+func labelCall(t testing.TB, d *codec.Dialect, body string) *Call {
 	t.Helper()
-	b, err := ReadBody(d, protocol.Location{Route: &protocol.Route{Operation: protocol.Generate}, Model: "m"}, []byte(body))
+	b, err := ReadBody(d, codec.Location{Route: &codec.Route{Operation: codec.Generate}, Model: "m"}, []byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}

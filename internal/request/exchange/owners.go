@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -12,7 +13,7 @@ import (
 type Owners interface {
 	// Check returns the first reference that a tenant may not use. With refuse that
 	// includes those whose owner is not known.
-	Check(ctx context.Context, tenant string, refs []protocol.Reference, refuse bool) *protocol.Reference
+	Check(ctx context.Context, tenant string, refs []codec.Reference, refuse bool) *codec.Reference
 
 	// Add records the owner of ids.
 	Add(owner string, ids ...string)

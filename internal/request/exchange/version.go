@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -14,7 +15,7 @@ import (
 // dialect and version, the stream format that the client reads, and no reasoning in the
 // text that has to be separated.
 func (c *Call) Verbatim(p *provider.Provider) bool {
-	if p.Protocol != c.Dialect.Name || c.Array || p.ThinkTags.Parses() && c.Operation == protocol.Generate || c.Rerank != nil && slices.Contains(c.Rerank.Forms, string(p.Rerank)) {
+	if p.Protocol != c.Dialect.Name || c.Array || p.ThinkTags.Parses() && c.Operation == codec.Generate || c.Rerank != nil && slices.Contains(c.Rerank.Forms, string(p.Rerank)) {
 		return false
 	}
 	return acceptsVersion(c.Dialect, p, c.Version)
@@ -22,7 +23,7 @@ func (c *Call) Verbatim(p *provider.Provider) bool {
 
 // acceptsVersion reports whether a provider accepts requests of a version of its dialect
 // without translation. An empty version is the dialect's default.
-func acceptsVersion(d *protocol.Dialect, p *provider.Provider, version string) bool {
+func acceptsVersion(d *codec.Dialect, p *provider.Provider, version string) bool {
 	v := d.Versions
 	if v == nil || v.SameBodies {
 		return true
@@ -41,7 +42,7 @@ func acceptsVersion(d *protocol.Dialect, p *provider.Provider, version string) b
 
 // upstreamVersion returns the version of requests to a provider; empty is the dialect's
 // default.
-func upstreamVersion(d *protocol.Dialect, p *provider.Provider) string {
+func upstreamVersion(d *codec.Dialect, p *provider.Provider) string {
 	if p.APIVersion != "" {
 		return p.APIVersion
 	}
@@ -88,11 +89,11 @@ func (c *Call) EncodeTarget(t *Target) protocol.Target {
 
 // acceptsSampling reports whether a provider accepts sampling values in some version of
 // its dialect.
-func acceptsSampling(d *protocol.Dialect, p *provider.Provider) bool {
+func acceptsSampling(d *codec.Dialect, p *provider.Provider) bool {
 	if d.Versions == nil {
 		return true
 	}
-	return slices.ContainsFunc(d.Versions.Known, func(v protocol.Version) bool { return !v.NoSampling && acceptsVersion(d, p, v.Name) })
+	return slices.ContainsFunc(d.Versions.Known, func(v codec.Version) bool { return !v.NoSampling && acceptsVersion(d, p, v.Name) })
 }
 
 // ReportSampling reports sampling values in a request whose version rejects them. Another
@@ -102,7 +103,7 @@ func (c *Call) ReportSampling(ask *llm.Request, report *llm.Report) {
 	if v == nil {
 		return
 	}
-	i := slices.IndexFunc(v.Known, func(v protocol.Version) bool { return v.Name == c.Version })
+	i := slices.IndexFunc(v.Known, func(v codec.Version) bool { return v.Name == c.Version })
 	if i < 0 || !v.Known[i].NoSampling {
 		return
 	}

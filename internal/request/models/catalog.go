@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/crash"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -36,7 +37,7 @@ const (
 // it in the background.
 type Catalog struct {
 	transport http.RoundTripper
-	dialects  map[protocol.Name]*protocol.Dialect
+	dialects  map[protocol.Name]*codec.Dialect
 	logger    *slog.Logger
 	slots     chan struct{}
 
@@ -58,7 +59,7 @@ type source struct {
 
 // List is the response of a provider to the request for its list.
 type List struct {
-	Models []protocol.Model
+	Models []codec.Model
 	Status int       // 0: there was no response
 	Date   time.Time // by the provider's clock; zero: it does not say it
 }
@@ -86,7 +87,7 @@ func (c *Catalog) Examine(ctx context.Context, p *provider.Provider) (l List, er
 
 // list is the list of one provider. Catalog.mu protects it.
 type list struct {
-	models  []protocol.Model
+	models  []codec.Model
 	byID    map[string]int
 	fetched time.Time     // of the last attempt; zero: none ended
 	failed  bool          // the last attempt failed; models are those of an earlier one
@@ -94,8 +95,8 @@ type list struct {
 }
 
 // NewCatalog returns a catalog without lists.
-func NewCatalog(dialects []*protocol.Dialect, transport http.RoundTripper, logger *slog.Logger) *Catalog {
-	c := &Catalog{transport: transport, dialects: map[protocol.Name]*protocol.Dialect{}, logger: logger, slots: make(chan struct{}, maxFetches), lists: map[source]*list{}}
+func NewCatalog(dialects []*codec.Dialect, transport http.RoundTripper, logger *slog.Logger) *Catalog {
+	c := &Catalog{transport: transport, dialects: map[protocol.Name]*codec.Dialect{}, logger: logger, slots: make(chan struct{}, maxFetches), lists: map[source]*list{}}
 	for _, d := range dialects {
 		c.dialects[d.Name] = d
 	}
@@ -164,7 +165,7 @@ func (c *Catalog) startLocked(p *provider.Provider) chan struct{} {
 	return nil
 }
 
-func sourceOf(p *provider.Provider, d *protocol.Dialect) source {
+func sourceOf(p *provider.Provider, d *codec.Dialect) source {
 	key := p.Key.Reveal()
 	if p.Cloud != nil {
 		key = p.Cloud.Fingerprint()
@@ -173,13 +174,13 @@ func sourceOf(p *provider.Provider, d *protocol.Dialect) source {
 }
 
 // fetch fetches a list and stores it.
-func (c *Catalog) fetch(p *provider.Provider, d *protocol.Dialect, l *list) {
+func (c *Catalog) fetch(p *provider.Provider, d *codec.Dialect, l *list) {
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
 	case <-c.ctx.Done():
 	}
-	var models []protocol.Model
+	var models []codec.Model
 	err := crash.Try(c.logger, func() (err error) {
 		models, err = c.get(p, d)
 		return err
@@ -203,7 +204,7 @@ func (c *Catalog) fetch(p *provider.Provider, d *protocol.Dialect, l *list) {
 }
 
 // get reads a provider's list.
-func (c *Catalog) get(p *provider.Provider, d *protocol.Dialect) ([]protocol.Model, error) {
+func (c *Catalog) get(p *provider.Provider, d *codec.Dialect) ([]codec.Model, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, fetchTime)
 	defer cancel()
 	l, err := c.read(ctx, p, d)
@@ -211,7 +212,7 @@ func (c *Catalog) get(p *provider.Provider, d *protocol.Dialect) ([]protocol.Mod
 }
 
 // read reads a provider's list. If it fails, the result has what is known of the response.
-func (c *Catalog) read(ctx context.Context, p *provider.Provider, d *protocol.Dialect) (l List, err error) {
+func (c *Catalog) read(ctx context.Context, p *provider.Provider, d *codec.Dialect) (l List, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL(d.UpstreamModels.Path).String(), http.NoBody)
 	if err != nil {
 		return l, err
@@ -250,7 +251,7 @@ func (c *Catalog) read(ctx context.Context, p *provider.Provider, d *protocol.Di
 }
 
 // sane returns the models with usable ids, each once.
-func sane(models []protocol.Model) []protocol.Model {
+func sane(models []codec.Model) []codec.Model {
 	seen := map[string]bool{}
 	out := models[:0]
 	for _, m := range models {
@@ -279,7 +280,7 @@ func printable(s string) bool {
 }
 
 // known returns the models of a provider's list, or nil if it has none.
-func (c *Catalog) known(p *provider.Provider) (models []protocol.Model, byID map[string]int) {
+func (c *Catalog) known(p *provider.Provider) (models []codec.Model, byID map[string]int) {
 	if c == nil {
 		return nil, nil
 	}

@@ -5,8 +5,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/targets/fleet"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // Listing is the list of models with their routes, for operators.
@@ -17,16 +17,16 @@ type Listing struct {
 
 // ListedModel is a model of a Listing. What is empty is not known.
 type ListedModel struct {
-	Model        string                `json:"model" doc:"The name that requests use."`
-	Route        string                `json:"route" doc:"The name in the configuration, which may be a pattern."`
-	Balance      string                `json:"balance" doc:"The balancing policy: order, weight, least-busy, fastest or cache."`
-	OwnedBy      string                `json:"owned_by"`
-	Context      int64                 `json:"context_window,omitzero"`
-	MaxOutput    int64                 `json:"max_output_tokens,omitzero"`
-	Capabilities []protocol.Capability `json:"capabilities,omitempty"`
-	Price        *ListedPrice          `json:"price,omitempty"`
-	Shutdown     string                `json:"shutdown_date,omitempty" doc:"The day on which its vendor ends it."`
-	Targets      []ListedTarget        `json:"targets" doc:"In the order of the configuration."`
+	Model        string             `json:"model" doc:"The name that requests use."`
+	Route        string             `json:"route" doc:"The name in the configuration, which may be a pattern."`
+	Balance      string             `json:"balance" doc:"The balancing policy: order, weight, least-busy, fastest or cache."`
+	OwnedBy      string             `json:"owned_by"`
+	Context      int64              `json:"context_window,omitzero"`
+	MaxOutput    int64              `json:"max_output_tokens,omitzero"`
+	Capabilities []codec.Capability `json:"capabilities,omitempty"`
+	Price        *ListedPrice       `json:"price,omitempty"`
+	Shutdown     string             `json:"shutdown_date,omitempty" doc:"The day on which its vendor ends it."`
+	Targets      []ListedTarget     `json:"targets" doc:"In the order of the configuration."`
 }
 
 // ListedPrice is the price of a model, in dollars per token.

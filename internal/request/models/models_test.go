@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
@@ -52,7 +53,7 @@ func pattern(name string, targets ...route.Target) *route.Route {
 
 func anybody(string) bool { return true }
 
-func ids(models []protocol.Model) (list []string) {
+func ids(models []codec.Model) (list []string) {
 	for _, m := range models {
 		list = append(list, m.ID)
 	}
@@ -90,12 +91,12 @@ func TestPatternsAreExpanded(t *testing.T) {
 	if got, want := ids(models), []string{"o/vllm", "o/gpt-x", "o/gpt-y", "a/c-1", "g/g-1", "alias"}; !slices.Equal(got, want) {
 		t.Fatalf("%q, want %q", got, want)
 	}
-	for i, want := range []protocol.Model{
+	for i, want := range []codec.Model{
 		{ID: "o/vllm", OwnedBy: "owner", Created: time.Unix(1, 0), Context: 4096},
 		{ID: "o/gpt-x", OwnedBy: "owner", Created: time.Unix(5, 0), Shutdown: time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)},
-		{ID: "o/gpt-y", OwnedBy: "owner", Created: time.Unix(1, 0), Context: 1000, MaxOutput: 100, Capabilities: []protocol.Capability{"image_input", "tools", "thinking"}, Price: protocol.Price{Input: "0.000001", Output: "0.000002"}},
-		{ID: "a/c-1", Name: "C 1", OwnedBy: "owner", Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Context: 200000, MaxOutput: 64000, Capabilities: []protocol.Capability{"image_input", "tools", "thinking"}, Shutdown: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)},
-		{ID: "g/g-1", Name: "G 1", OwnedBy: "owner", Created: time.Unix(1, 0), Context: 1048576, MaxOutput: 65536, Capabilities: []protocol.Capability{"thinking"}},
+		{ID: "o/gpt-y", OwnedBy: "owner", Created: time.Unix(1, 0), Context: 1000, MaxOutput: 100, Capabilities: []codec.Capability{"image_input", "tools", "thinking"}, Price: codec.Price{Input: "0.000001", Output: "0.000002"}},
+		{ID: "a/c-1", Name: "C 1", OwnedBy: "owner", Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Context: 200000, MaxOutput: 64000, Capabilities: []codec.Capability{"image_input", "tools", "thinking"}, Shutdown: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)},
+		{ID: "g/g-1", Name: "G 1", OwnedBy: "owner", Created: time.Unix(1, 0), Context: 1048576, MaxOutput: 65536, Capabilities: []codec.Capability{"thinking"}},
 	} {
 		if got := models[i]; fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%+v\nwant\n%+v", got, want)
@@ -182,7 +183,7 @@ func TestWithoutAList(t *testing.T) {
 	v := newView(c, pattern("openai/*", route.Target{Provider: p, Model: "*"}), pattern("local/*", route.Target{Provider: newProvider(t, "local", "openai-chat", "http://local/v1"), Model: "*"}))
 	v.Prices = prices
 	models := v.List(t.Context(), anybody)
-	i := slices.IndexFunc(models, func(m protocol.Model) bool { return m.ID == "openai/gpt-5.1" })
+	i := slices.IndexFunc(models, func(m codec.Model) bool { return m.ID == "openai/gpt-5.1" })
 	if i < 0 {
 		t.Fatalf("%q", ids(models))
 	}

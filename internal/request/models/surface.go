@@ -5,12 +5,12 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/edge/welcome"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // Surface serves the endpoints without an upstream: probes, the first page and the lists of models.
@@ -65,7 +65,7 @@ func (s *Surface) Serve(w http.ResponseWriter, req *http.Request) bool {
 	return true
 }
 
-func refuse(w http.ResponseWriter, dialect *protocol.Dialect, err *llm.Error) {
+func refuse(w http.ResponseWriter, dialect *codec.Dialect, err *llm.Error) {
 	exchange.SetRetry(w.Header(), err)
 	writeJSON(w, dialect.Codec.ErrorStatus(err), dialect.Codec.EncodeError(err))
 }

@@ -11,11 +11,11 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/base/plain"
 	"github.com/isogloss-gateway/isogloss/internal/base/similar"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // View lists the models of a configuration.
@@ -32,7 +32,7 @@ const maxFetched = 64
 // List returns the models that a caller may see. It expands patterns from the providers'
 // lists or, if a provider has served none, from the built-in price table. A pattern
 // itself is not listed, because no request can name it.
-func (v View) List(ctx context.Context, sees func(string) bool) []protocol.Model {
+func (v View) List(ctx context.Context, sees func(string) bool) []codec.Model {
 	var providers []*provider.Provider
 	for _, r := range v.Routes.Routes() {
 		if !r.Pattern() { // lists that are needed for patterns also describe other models
@@ -45,7 +45,7 @@ func (v View) List(ctx context.Context, sees func(string) bool) []protocol.Model
 		}
 	}
 	v.Catalog.refresh(ctx, providers)
-	var list []protocol.Model
+	var list []codec.Model
 	for name, match := range v.names(sees) {
 		list = append(list, v.model(name, match))
 	}
@@ -53,10 +53,10 @@ func (v View) List(ctx context.Context, sees func(string) bool) []protocol.Model
 }
 
 // Find returns what is known of the model with a name. It fetches nothing.
-func (v View) Find(name string) (protocol.Model, bool) {
+func (v View) Find(name string) (codec.Model, bool) {
 	m, ok := v.Routes.Find(name)
 	if !ok {
-		return protocol.Model{}, false
+		return codec.Model{}, false
 	}
 	return v.model(name, m), true
 }
@@ -135,8 +135,8 @@ func (v View) ids(p *provider.Provider) []string {
 }
 
 // model returns what is known of a model by its first target.
-func (v View) model(name string, match route.Match) protocol.Model {
-	m := protocol.Model{ID: name, OwnedBy: match.Route.OwnedBy, Created: v.Created}
+func (v View) model(name string, match route.Match) codec.Model {
+	m := codec.Model{ID: name, OwnedBy: match.Route.OwnedBy, Created: v.Created}
 	if len(match.Targets) == 0 {
 		return m
 	}
@@ -157,7 +157,7 @@ func (v View) model(name string, match route.Match) protocol.Model {
 		return m
 	}
 	if p, ok := v.Prices.Lookup(usage.Query{Preset: t.Provider.Preset, Target: t.Priced(), Cloud: string(t.Provider.CloudName()), Region: t.Provider.Location}); ok && !p.Ceiling { // the operator's prices come before the provider's
-		m.Price = protocol.Price{Input: perToken(p.Input), CacheRead: perToken(p.CacheRead), CacheWrite: perToken(p.CacheWrite), Output: perToken(p.Output)}
+		m.Price = codec.Price{Input: perToken(p.Input), CacheRead: perToken(p.CacheRead), CacheWrite: perToken(p.CacheWrite), Output: perToken(p.Output)}
 		m.Context = cmp.Or(m.Context, p.Context)
 	}
 	return m

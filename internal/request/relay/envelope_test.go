@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/internal/request/eventstream"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
@@ -47,12 +48,12 @@ const claudeStream = "event: message_start\ndata: {\"type\":\"message_start\",\"
 	"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
 
 // bedrockFrames are written by the test itself: a chunk holds an event as base64, beside padding.
-var bedrockFrames = &protocol.Frames{Encode: func(name, data []byte, to []protocol.Frame) []protocol.Frame {
+var bedrockFrames = &codec.Frames{Encode: func(name, data []byte, to []codec.Frame) []codec.Frame {
 	if exception, ok := strings.CutPrefix(string(name), "!"); ok {
-		return append(to, protocol.Frame{Type: protocol.ExceptionFrame, Name: exception, Payload: bytes.Clone(data)})
+		return append(to, codec.Frame{Type: codec.ExceptionFrame, Name: exception, Payload: bytes.Clone(data)})
 	}
 	payload := `{"bytes":"` + base64.StdEncoding.EncodeToString(data) + `","p":"abcdefgh"}`
-	return append(to, protocol.Frame{Type: protocol.EventFrame, Name: "chunk", Payload: []byte(payload)})
+	return append(to, codec.Frame{Type: codec.EventFrame, Name: "chunk", Payload: []byte(payload)})
 }}
 
 // framed returns a stream as Bedrock sends it.
@@ -350,8 +351,8 @@ func TestClientsOfClouds(t *testing.T) {
 // readFrames returns the events of Bedrock's frames, with exceptions as events.
 func readFrames(t testing.TB, body string) string {
 	t.Helper()
-	frames := &protocol.Frames{Decode: func(f protocol.Frame, to []byte) []byte {
-		if f.Type != protocol.EventFrame {
+	frames := &codec.Frames{Decode: func(f codec.Frame, to []byte) []byte {
+		if f.Type != codec.EventFrame {
 			return sse.AppendEvent(to, "!"+f.Name, f.Payload)
 		}
 		var chunk struct{ Bytes []byte }

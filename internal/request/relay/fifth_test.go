@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -18,7 +19,7 @@ func withTelegram(g *gateway) { g.dialects = append(g.dialects, telegramDialect(
 
 // eachTelegramCell runs a test for every pair of dialects that includes the invented one,
 // streaming and non-streaming.
-func eachTelegramCell(t *testing.T, f func(t *testing.T, g *gateway, client, upstream *protocol.Dialect, stream bool)) {
+func eachTelegramCell(t *testing.T, f func(t *testing.T, g *gateway, client, upstream *codec.Dialect, stream bool)) {
 	names := []protocol.Name{chatDialect, responsesDialect, anthropicDialect, geminiDialect, telegram}
 	for _, client := range names {
 		for _, up := range names {
@@ -36,7 +37,7 @@ func eachTelegramCell(t *testing.T, f func(t *testing.T, g *gateway, client, ups
 }
 
 // requestIn encodes a request in a client's dialect and returns its path and body.
-func (g *gateway) requestIn(t *testing.T, d *protocol.Dialect, stream bool) (path, body string) {
+func (g *gateway) requestIn(t *testing.T, d *codec.Dialect, stream bool) (path, body string) {
 	t.Helper()
 	e, ok := g.relay.dialects.Generate(d.Name, "m")
 	if !ok {
@@ -56,7 +57,7 @@ func (g *gateway) requestIn(t *testing.T, d *protocol.Dialect, stream bool) (pat
 }
 
 // wantText decodes a client's response with the client's own codec and checks its text.
-func wantText(t *testing.T, d *protocol.Dialect, body string, stream bool, want string) {
+func wantText(t *testing.T, d *codec.Dialect, body string, stream bool, want string) {
 	t.Helper()
 	var resp *llm.Response
 	if stream {
@@ -108,7 +109,7 @@ func TestFifthDialect(t *testing.T) {
 		return &llm.Response{ID: "w1", Model: "m", Created: 1, Usage: &llm.Usage{Input: 7, Output: 3}, Choices: []llm.Choice{{
 			Blocks: []llm.Block{&llm.Text{Text: "Good day. STOP."}}, Stop: llm.Stop{Kind: llm.EndTurn}}}}
 	}
-	eachTelegramCell(t, func(t *testing.T, g *gateway, client, up *protocol.Dialect, stream bool) {
+	eachTelegramCell(t, func(t *testing.T, g *gateway, client, up *codec.Dialect, stream bool) {
 		if stream {
 			var b []byte
 			encoder := up.Codec.NewStreamEncoder(&llm.Request{Stream: true, IncludeUsage: true})
@@ -139,7 +140,7 @@ func TestFifthDialect(t *testing.T) {
 
 func TestFifthDialectErrors(t *testing.T) {
 	fault := &llm.Error{Kind: llm.RateLimit, Message: "the line is busy", Code: "busy"}
-	eachTelegramCell(t, func(t *testing.T, g *gateway, client, up *protocol.Dialect, stream bool) {
+	eachTelegramCell(t, func(t *testing.T, g *gateway, client, up *codec.Dialect, stream bool) {
 		g.up.Answer(upstreamtest.JSON(http.StatusTooManyRequests, string(up.Codec.EncodeError(fault))))
 		path, body := g.requestIn(t, client, stream)
 		resp, got, err := g.post(t, path, body)

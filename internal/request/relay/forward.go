@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/edge/agents"
 	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
@@ -15,16 +16,15 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // forwarded is the route of the paths that a provider's configuration lists.
-var forwarded = protocol.Route{Name: "path", Operation: protocol.Forward}
+var forwarded = codec.Route{Name: "path", Operation: codec.Forward}
 
 // forward serves a path that a provider's configuration lists: exactly that method and
 // path. It does not parse the bodies.
 func (r *Relay) forward(s *State, p *provider.Provider, w http.ResponseWriter, req *http.Request) {
-	q := r.newRequest(s, ingress.Endpoint{Dialect: r.dialects.Claimed(req), Location: protocol.Location{Route: &forwarded, URLPath: req.URL.EscapedPath()}}, w, req)
+	q := r.newRequest(s, ingress.Endpoint{Dialect: r.dialects.Claimed(req), Location: codec.Location{Route: &forwarded, URLPath: req.URL.EscapedPath()}}, w, req)
 	defer q.record()
 	q.Writer.SetReadDeadline(time.Time{}) // the server has set one for the whole request
 	defer q.Writer.StopBody()

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
@@ -162,7 +162,7 @@ func TestDotSegmentsInTheModel(t *testing.T) {
 
 func BenchmarkProject(b *testing.B) {
 	dialect := all.Dialects()[0]
-	at := protocol.Location{Route: &dialect.Routes[0]}
+	at := codec.Location{Route: &dialect.Routes[0]}
 	message := `{"role":"user","content":"Why is the sky blue, and why \"red\" at dusk?\n\u00e9 北京"},`
 	for _, size := range []int{2 << 10, 200 << 10} {
 		body := []byte(`{"model":"alias-chat","stream":true,"temperature":0.7,"messages":[` +
@@ -181,5 +181,5 @@ func BenchmarkProject(b *testing.B) {
 
 // readChat parses a body as the Chat route does.
 func readChat(body []byte) (*exchange.Body, *llm.Error) {
-	return exchange.ReadBody(all.Dialects()[0], protocol.Location{Route: &all.Dialects()[0].Routes[0]}, body)
+	return exchange.ReadBody(all.Dialects()[0], codec.Location{Route: &all.Dialects()[0].Routes[0]}, body)
 }

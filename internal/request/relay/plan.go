@@ -3,6 +3,7 @@ package relay
 import (
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/request/conversation"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/request/lane/translate"
@@ -11,7 +12,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/targets/health"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // plan is the route of a request and its candidate targets.
@@ -85,8 +85,8 @@ func (q *request) findCandidates(targets []route.Target) []candidate {
 
 // servable reports whether an upstream of a dialect can serve the call, verbatim or by
 // translation.
-func servable(c *exchange.Call, upstream *protocol.Dialect) bool {
-	return c.Operation == protocol.Generate || upstream == c.Dialect || translate.Operation(c, upstream)
+func servable(c *exchange.Call, upstream *codec.Dialect) bool {
+	return c.Operation == codec.Generate || upstream == c.Dialect || translate.Operation(c, upstream)
 }
 
 // order sorts the candidates for the attempts, and removes those that must not be tried.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/base/crash"
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/money/billing"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
@@ -12,7 +13,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/request/replay"
 	"github.com/isogloss-gateway/isogloss/internal/targets/limit"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // record ends a request: it charges, meters and logs it. It runs once, also after a
@@ -105,7 +105,7 @@ func (q *request) estimate() billing.Estimate {
 // billingRequest returns the request as billing needs it.
 func (q *request) billingRequest() billing.Request {
 	r := billing.Request{ID: q.Call.ID, Key: q.caller.Key, KeyName: q.caller.Name, Team: q.caller.Team, Org: q.caller.Org, Accounts: q.caller.Accounts, Began: q.Record.Began(),
-		Endpoint: q.Call.Name, Dialect: string(q.Call.Dialect.Name), Free: q.Call.Operation == protocol.CountTokens, Sheddable: q.class == limit.Sheddable}
+		Endpoint: q.Call.Name, Dialect: string(q.Call.Dialect.Name), Free: q.Call.Operation == codec.CountTokens, Sheddable: q.class == limit.Sheddable}
 	if q.state.Books.Ledger != nil {
 		r.Labels, q.Result.IgnoredTags = q.Call.Labels(&q.state.Books.Labels)
 		r.Client = usage.Client{Person: q.caller.Person, Agent: usage.BoundAgent(q.Call.Client.UserAgent()), Trace: q.Record.Trace()}

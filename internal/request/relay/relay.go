@@ -29,6 +29,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/edge/framing"
 	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/money/billing"
@@ -46,7 +47,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // State is an immutable configuration of the request path. A reload creates a new State,
@@ -95,7 +95,7 @@ type Relay struct {
 const pingInterval = 15 * time.Second
 
 // New returns a relay without a state. It is ready after Use.
-func New(list []*protocol.Dialect, observer *observe.Observer) *Relay {
+func New(list []*codec.Dialect, observer *observe.Observer) *Relay {
 	r := &Relay{dialects: ingress.NewTable(list), observer: observer, client: upstream.NewClient(), fleet: fleet.New(observer.Logger()),
 		pins: conversation.NewPins(), Owners: conversation.NewOwners(), responses: conversation.NewResponses()}
 	r.translate = &translate.Lane{Seals: conversation.NewSeals(), Responses: r.responses, Memory: r.fleet.TakeMemory, Ping: pingInterval}
@@ -185,13 +185,13 @@ func (r *Relay) serveRest(w http.ResponseWriter, req *http.Request) {
 }
 
 // unknown is the route of the paths that have no endpoint.
-var unknown = protocol.Route{Name: "unknown"}
+var unknown = codec.Route{Name: "unknown"}
 
 // serveUnknown rejects and records a request to a path that has no endpoint. err is nil
 // if no dialect knows the path.
 func (r *Relay) serveUnknown(s *State, w http.ResponseWriter, req *http.Request, err *llm.Error) {
 	dialect, likely := r.dialects.Unknown(req)
-	q := r.newRequest(s, ingress.Endpoint{Dialect: dialect, Location: protocol.Location{Route: &unknown, URLPath: req.URL.EscapedPath()}}, w, req)
+	q := r.newRequest(s, ingress.Endpoint{Dialect: dialect, Location: codec.Location{Route: &unknown, URLPath: req.URL.EscapedPath()}}, w, req)
 	defer q.record()
 	q.sendError(cmp.Or(q.identify(), err, likely))
 }

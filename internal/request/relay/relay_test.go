@@ -17,6 +17,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
 	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/request/models"
@@ -44,7 +45,7 @@ type gateway struct {
 	dialer   func(ctx context.Context, network, address string) (net.Conn, error) // for clients
 	client   *http.Client
 	extra    []string // further models that go to the upstream under their own name
-	dialects []*protocol.Dialect
+	dialects []*codec.Dialect
 	params   *params.Set // of every model
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
@@ -16,7 +17,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/targets/health"
 	"github.com/isogloss-gateway/isogloss/internal/targets/limit"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // maxBackoff is the longest wait before a retry on the same target. If the target's
@@ -159,7 +159,7 @@ func (q *request) checkStream() *llm.Error {
 	if !q.Writer.KeepsAlive() || q.Trip.Streams() {
 		return nil
 	}
-	if started := q.Writer.StopKeepAlive(); !started || q.Call.Operation == protocol.Generate || !q.Call.Verbatim(q.Target.Provider) {
+	if started := q.Writer.StopKeepAlive(); !started || q.Call.Operation == codec.Generate || !q.Call.Verbatim(q.Target.Provider) {
 		return nil
 	}
 	return &llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response", Message: "the upstream did not stream its response"}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -16,20 +17,20 @@ const telegram protocol.Name = "telegram"
 
 const telegramPath = "/telegram/send"
 
-func telegramDialect() *protocol.Dialect {
-	return &protocol.Dialect{
+func telegramDialect() *codec.Dialect {
+	return &codec.Dialect{
 		Name:    telegram,
 		Codec:   telegramCodec{},
-		Routes:  []protocol.Route{{Name: "telegram", Operation: protocol.Generate, Path: telegramPath, Span: "chat"}},
+		Routes:  []codec.Route{{Name: "telegram", Operation: codec.Generate, Path: telegramPath, Span: "chat"}},
 		Members: []string{"to", "live", "limit"},
-		Read: func(_ protocol.Location, body *wire.Index) (protocol.Head, *llm.Error) {
-			head, err := protocol.ReadModel(body, "to", "live")
-			head.MaxOutput = protocol.Count(body.Raw("limit"))
+		Read: func(_ codec.Location, body *wire.Index) (codec.Head, *llm.Error) {
+			head, err := codec.ReadModel(body, "to", "live")
+			head.MaxOutput = codec.Count(body.Raw("limit"))
 			return head, err
 		},
-		SetModel:  protocol.SetMember("to"),
-		SetStream: protocol.SetTrue("live"),
-		Prompt:    protocol.Prompt{Turns: "lines"},
+		SetModel:  codec.SetMember("to"),
+		SetStream: codec.SetTrue("live"),
+		Prompt:    codec.Prompt{Turns: "lines"},
 	}
 }
 

@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/edge/agents"
 	"github.com/isogloss-gateway/isogloss/internal/request/capture"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/llm"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // Watcher selects the exchanges to capture.
@@ -26,7 +26,7 @@ func (r *Relay) Watch(w Watcher) { r.watcher = w }
 // follow starts recording an exchange if it is selected. Only operations that every
 // dialect has can become a conformance case.
 func (q *request) follow(w Watcher) {
-	if q.Call.Operation != protocol.Generate || q.relay.dialects.ByName[q.Call.Dialect.Name] == nil {
+	if q.Call.Operation != codec.Generate || q.relay.dialects.ByName[q.Call.Dialect.Name] == nil {
 		return
 	}
 	h := q.Call.Client.Header

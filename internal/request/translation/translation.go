@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -133,9 +134,9 @@ func Dialects() []string {
 }
 
 // dialectNamed returns the dialect of a codec that codecNamed has found.
-func dialectNamed(name string) *protocol.Dialect {
+func dialectNamed(name string) *codec.Dialect {
 	list := all.Dialects()
-	return list[slices.IndexFunc(list, func(d *protocol.Dialect) bool { return string(d.Name) == name })]
+	return list[slices.IndexFunc(list, func(d *codec.Dialect) bool { return string(d.Name) == name })]
 }
 
 func codecNamed(name string) (protocol.Translator, error) {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -16,7 +17,7 @@ import (
 // the same dialect. Every other byte stays as it is. The codec knows the forms of the
 // parameters that the model accepts: Patch encodes a short request with the parameters and
 // one without, and writes the members in which the two differ.
-func (s *Set) Patch(body []byte, d *protocol.Dialect, target protocol.Target, report *llm.Report) ([]byte, *llm.Error) {
+func (s *Set) Patch(body []byte, d *codec.Dialect, target protocol.Target, report *llm.Report) ([]byte, *llm.Error) {
 	if s == nil {
 		return body, nil
 	}
@@ -56,10 +57,10 @@ func (s *Set) Patch(body []byte, d *protocol.Dialect, target protocol.Target, re
 }
 
 // read returns a short request with the client's own parameters.
-func read(body []byte, d *protocol.Dialect, target protocol.Target) (*llm.Request, *llm.Error) {
+func read(body []byte, d *codec.Dialect, target protocol.Target) (*llm.Request, *llm.Error) {
 	index, fault := wire.IndexObject(body)
 	if fault != nil {
-		return nil, protocol.InvalidBody(fault)
+		return nil, codec.InvalidBody(fault)
 	}
 	short := &llm.Request{Turns: []llm.Turn{{Role: llm.User, Blocks: []llm.Block{&llm.Text{Text: "-"}}}}}
 	out, err := d.Codec.EncodeRequest(short, target, &llm.Report{Mode: llm.Loose})
@@ -68,7 +69,7 @@ func read(body []byte, d *protocol.Dialect, target protocol.Target) (*llm.Reques
 	}
 	base, fault := wire.IndexObject(out.Body)
 	if fault != nil {
-		return nil, protocol.InvalidBody(fault)
+		return nil, codec.InvalidBody(fault)
 	}
 	turns, actual := base.Raw(d.Prompt.Turns), false
 	if slices.Contains(d.ParameterContext, d.Prompt.Turns) {
@@ -87,7 +88,7 @@ func read(body []byte, d *protocol.Dialect, target protocol.Target) (*llm.Reques
 	}
 	text, fault := wire.Marshal(members)
 	if fault != nil {
-		return nil, protocol.InvalidBody(fault)
+		return nil, codec.InvalidBody(fault)
 	}
 	sent, err := d.Codec.DecodeRequest(protocol.Incoming{Body: text, Path: out.Path, Version: target.Version})
 	if err != nil {
@@ -119,7 +120,7 @@ func lastTurns(list wire.Raw) wire.Raw {
 
 // parameterMembers returns the names of the top-level members that hold parameters, or
 // that decide which are allowed.
-func parameterMembers(d *protocol.Dialect) []string {
+func parameterMembers(d *codec.Dialect) []string {
 	names := slices.Clone(d.ParameterContext)
 	for _, places := range d.Parameters {
 		for _, place := range places {
@@ -132,7 +133,7 @@ func parameterMembers(d *protocol.Dialect) []string {
 	return slices.Compact(names)
 }
 
-func otherNames(d *protocol.Dialect, name string) []string {
+func otherNames(d *codec.Dialect, name string) []string {
 	if d.OtherNames == nil {
 		return nil
 	}
@@ -140,7 +141,7 @@ func otherNames(d *protocol.Dialect, name string) []string {
 }
 
 // encode encodes a request and returns the members of its body.
-func encode(req *llm.Request, d *protocol.Dialect, target protocol.Target, report *llm.Report) (members wire.Object, err *llm.Error) {
+func encode(req *llm.Request, d *codec.Dialect, target protocol.Target, report *llm.Report) (members wire.Object, err *llm.Error) {
 	out, err := d.Codec.EncodeRequest(req, target, report)
 	if err != nil {
 		return nil, err
@@ -170,20 +171,20 @@ func mark(members wire.Object, path []string) wire.Object {
 }
 
 // merge writes the members in which two bodies of a dialect differ into a client's body.
-func merge(body []byte, d *protocol.Dialect, old, written wire.Object) ([]byte, *llm.Error) {
+func merge(body []byte, d *codec.Dialect, old, written wire.Object) ([]byte, *llm.Error) {
 	names := parameterMembers(d)
 	other := func(m wire.Member) bool {
 		return m.Name == d.Prompt.Tools || m.Name == d.Prompt.Turns || !slices.Contains(names, m.Name)
 	}
 	text, err := merger{d}.merge(body, slices.DeleteFunc(old, other), slices.DeleteFunc(written, other))
 	if err != nil {
-		return nil, protocol.InvalidBody(err)
+		return nil, codec.InvalidBody(err)
 	}
 	return text, nil
 }
 
 // merger writes the differences of two objects into a third one.
-type merger struct{ dialect *protocol.Dialect }
+type merger struct{ dialect *codec.Dialect }
 
 func (m merger) merge(text []byte, old, written wire.Object) ([]byte, error) {
 	index, err := wire.IndexObject(text)
@@ -327,7 +328,7 @@ func setMembers(body []byte, defaults, override []llm.Member, report *llm.Report
 	}
 	index, err := wire.IndexObject(body)
 	if err != nil {
-		return nil, protocol.InvalidBody(err)
+		return nil, codec.InvalidBody(err)
 	}
 	var edits []wire.Edit
 	var added wire.Object
@@ -346,7 +347,7 @@ func setMembers(body []byte, defaults, override []llm.Member, report *llm.Report
 	}
 	if body = wire.Patch(body, edits); len(added) > 0 {
 		if body, err = appendMembers(body, added); err != nil {
-			return nil, protocol.InvalidBody(err)
+			return nil, codec.InvalidBody(err)
 		}
 	}
 	return body, nil

@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-func dialect(t testing.TB, name protocol.Name) *protocol.Dialect {
+func dialect(t testing.TB, name protocol.Name) *codec.Dialect {
 	t.Helper()
 	for _, d := range all.Dialects() {
 		if d.Name == name {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -113,7 +114,7 @@ func (o *outline) mayLose(e llm.Event) bool {
 }
 
 // drops reports whether the client's dialect drops some of the members.
-func (o *outline) drops(e llm.Ext) bool { return len(protocol.Lost(e, o.client)) > 0 }
+func (o *outline) drops(e llm.Ext) bool { return len(codec.Lost(e, o.client)) > 0 }
 
 // reportRest reports what the client's dialect loses of a response, other than the blocks
 // that reportBlock has reported.

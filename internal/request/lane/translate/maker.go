@@ -3,13 +3,14 @@ package translate
 import (
 	"slices"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // maker returns the protocol whose seals a model of a dialect makes and reads. It is the dialect's
 // own if the dialect serves the models of one maker, or if the maker is not known.
-func maker(d *protocol.Dialect, model string) protocol.Name {
+func maker(d *codec.Dialect, model string) protocol.Name {
 	if d.Maker != nil {
 		if name := d.Maker(model); name != "" {
 			return name

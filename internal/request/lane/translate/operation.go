@@ -3,6 +3,7 @@ package translate
 import (
 	"cmp"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -10,13 +11,13 @@ import (
 
 // Operation reports whether a call other than a conversation can be translated for an
 // upstream of a dialect.
-func Operation(c *exchange.Call, upstream *protocol.Dialect) bool {
+func Operation(c *exchange.Call, upstream *codec.Dialect) bool {
 	switch c.Operation {
-	case protocol.CountTokens:
+	case codec.CountTokens:
 		return c.Dialect.Count != nil && upstream.Count != nil
-	case protocol.Embed:
+	case codec.Embed:
 		return upstream != c.Dialect && c.Dialect.Embed != nil && upstream.Embed != nil
-	case protocol.Rerank:
+	case codec.Rerank:
 		return upstream == c.Dialect
 	}
 	return false
@@ -24,9 +25,9 @@ func Operation(c *exchange.Call, upstream *protocol.Dialect) bool {
 
 func (a *attempt) translateOperation(report *llm.Report) *llm.Error {
 	switch a.call.Operation {
-	case protocol.CountTokens:
+	case codec.CountTokens:
 		return a.translateCount(report)
-	case protocol.Embed:
+	case codec.Embed:
 		return a.translateEmbedding(report)
 	default:
 		return a.translateRerank(report)
@@ -64,7 +65,7 @@ func (a *attempt) translateEmbedding(report *llm.Report) *llm.Error {
 		}
 		a.summary.Usage = e.Usage
 		if len(e.Vectors) != len(ask.Inputs) {
-			return nil, protocol.InvalidResponse("the upstream's response does not hold one vector for each input", nil)
+			return nil, codec.InvalidResponse("the upstream's response does not hold one vector for each input", nil)
 		}
 		e.Model = cmp.Or(e.Model, a.target.Model)
 		return from.EncodeResponse(e, ask)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/request/conversation"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
@@ -160,7 +161,7 @@ func (r *streamReader) requireChoices(start int) {
 		return
 	}
 	if _, end := r.decoded[n-1].(llm.End); end {
-		r.decoded[n-1] = llm.Failure{Err: protocol.Truncated()}
+		r.decoded[n-1] = llm.Failure{Err: codec.Truncated()}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/request/conversation"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
@@ -55,12 +56,12 @@ type attempt struct {
 	losses   []llm.Loss
 	fidelity string
 	summary  protocol.Summary
-	created  int64              // creation time, for dialects that require one, if the upstream sends none
-	tap      protocol.Tap       // also reads the stream if both sides have the same dialect; else nil
-	assemble protocol.Assembler // completes a response that is collected from a stream of the same dialect; nil: nothing to do
-	stream   *streamReader      // the current stream
-	resumes  bool               // it continues the text of another attempt
-	choices  int                // the choices that the upstream was asked for; less than 2: one
+	created  int64           // creation time, for dialects that require one, if the upstream sends none
+	tap      protocol.Tap    // also reads the stream if both sides have the same dialect; else nil
+	assemble codec.Assembler // completes a response that is collected from a stream of the same dialect; nil: nothing to do
+	stream   *streamReader   // the current stream
+	resumes  bool            // it continues the text of another attempt
+	choices  int             // the choices that the upstream was asked for; less than 2: one
 
 	// rewrite translates a response that is not generated text.
 	rewrite func(body []byte) ([]byte, *llm.Error)

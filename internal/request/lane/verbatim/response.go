@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -29,7 +30,7 @@ func (a *attempt) chooseDelivery(d *exchange.Delivery) func(*attempt, *exchange.
 		return (*attempt).relayStatus
 	case wanted && streams:
 		return (*attempt).relayStream
-	case wanted != streams && a.call.Operation == protocol.Generate:
+	case wanted != streams && a.call.Operation == codec.Generate:
 		return (*attempt).reform
 	}
 	return (*attempt).relayBody

@@ -5,6 +5,7 @@
 package verbatim
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/request/lane/translate"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
@@ -37,7 +38,7 @@ type attempt struct {
 // translating lane takes them out and adds a stand-in.
 func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, o exchange.Options) (exchange.Prepared, *llm.Error) {
 	unsigned := c.Dialect.Unsigned
-	if c.Operation == protocol.Generate && (protocol.HasForeign(c.Body.Text(), c.Dialect.Name) || unsigned != nil && unsigned(&c.Body.Index, t.Model)) {
+	if c.Operation == codec.Generate && (codec.HasForeign(c.Body.Text(), c.Dialect.Name) || unsigned != nil && unsigned(&c.Body.Index, t.Model)) {
 		return l.repair(c, t, o)
 	}
 	a := &attempt{lane: l, call: c, target: t}
@@ -89,7 +90,7 @@ func (a *attempt) edits(o exchange.Options) ([]wire.Edit, *llm.Error) {
 	}
 	edits = append(edits, exchange.Renames(&c.Body.Index, c.Dialect, p.Quirks)...)
 	a.request.Stream = c.Body.Stream
-	if !c.Body.Stream && c.Operation == protocol.Generate && (o.Stream || p.UpstreamStream == provider.Always) {
+	if !c.Body.Stream && c.Operation == codec.Generate && (o.Stream || p.UpstreamStream == provider.Always) {
 		a.request.Stream = true
 		if c.Dialect.SetStream != nil {
 			edits = append(edits, c.Dialect.SetStream(&c.Body.Index))
@@ -112,7 +113,7 @@ func (a *attempt) setParams() *llm.Error {
 	if err != nil {
 		return err
 	}
-	if c.Operation == protocol.Complete {
+	if c.Operation == codec.Complete {
 		a.request.Body, err = c.Params.PatchCompletion(a.request.Body, report)
 	} else {
 		a.request.Body, err = c.Params.Patch(a.request.Body, t.Dialect, c.EncodeTarget(t), report)

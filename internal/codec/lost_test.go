@@ -1,9 +1,10 @@
-package protocol_test
+package codec_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -21,7 +22,7 @@ func TestRefusedMembers(t *testing.T) {
 	} {
 		name, value, _ := strings.Cut(members, " ")
 		report := llm.Report{Mode: llm.Default}
-		protocol.DropExt(&report, "ext", llm.Ext{Protocol: string(protocol.OpenAIResponses), Members: []llm.Member{{Name: name, Value: llm.Raw(value)}}}, protocol.Gemini)
+		codec.DropExt(&report, "ext", llm.Ext{Protocol: string(protocol.OpenAIResponses), Members: []llm.Member{{Name: name, Value: llm.Raw(value)}}}, protocol.Gemini)
 		if len(report.Losses) != 1 || report.Losses[0].Verdict != want {
 			t.Errorf("%s: %+v, want %s", members, report.Losses, want)
 		}
@@ -43,10 +44,10 @@ func TestLost(t *testing.T) {
 	} {
 		name, value, _ := strings.Cut(members, " ")
 		e := llm.Ext{Protocol: string(protocol.OpenAIResponses), Members: []llm.Member{{Name: name, Value: llm.Raw(value)}}}
-		if got := strings.Join(protocol.Lost(e, protocol.Gemini), " "); got != want {
+		if got := strings.Join(codec.Lost(e, protocol.Gemini), " "); got != want {
 			t.Errorf("%s: lost %q, want %q", members, got, want)
 		}
-		if got := protocol.Lost(e, protocol.OpenAIResponses); got != nil {
+		if got := codec.Lost(e, protocol.OpenAIResponses); got != nil {
 			t.Errorf("%s: lost %q in its own protocol", members, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package protocol
+package codec
 
 // Agent describes the endpoints beside inference that a vendor's own coding agent calls on a
 // gateway. All of them take GET.

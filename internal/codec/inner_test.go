@@ -1,10 +1,10 @@
-package protocol_test
+package codec_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/internal/codec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -31,7 +31,7 @@ func TestFindModels(t *testing.T) {
 			t.Fatal(body, err)
 		}
 		var names []string
-		for _, m := range protocol.FindModels(&x, "models", "tools[].model", "deep_inside.each[].model") {
+		for _, m := range codec.FindModels(&x, "models", "tools[].model", "deep_inside.each[].model") {
 			names = append(names, m.Name)
 			if v := wire.Raw(body[m.Start:m.End]); wire.Unquote(v) != m.Name {
 				t.Errorf("%s: %q is at %s", body, m.Name, v)
@@ -51,7 +51,7 @@ func TestFindModelsIsFree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := testing.AllocsPerRun(100, func() { protocol.FindModels(&x, "models", "fallbacks", "tools[].model", "max.model") }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { codec.FindModels(&x, "models", "fallbacks", "tools[].model", "max.model") }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

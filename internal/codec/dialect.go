@@ -1,10 +1,11 @@
-package protocol
+package codec
 
 import (
 	"net/http"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -12,8 +13,8 @@ import (
 // functions, and does not change after it was built. A capability that the protocol lacks
 // is nil.
 type Dialect struct {
-	Name  Name
-	Codec Translator
+	Name  protocol.Name
+	Codec protocol.Translator
 
 	// Routes are the dialect's endpoints on the gateway.
 	Routes []Route
@@ -30,7 +31,7 @@ type Dialect struct {
 	// UpstreamPath returns the path of a verbatim request at an upstream of the same
 	// dialect. It returns an error if the name of the model cannot be part of a path. Nil:
 	// the path that the client used.
-	UpstreamPath func(at Location, target Target, stream bool) (string, *llm.Error)
+	UpstreamPath func(at Location, target protocol.Target, stream bool) (string, *llm.Error)
 
 	// Members are the names of the top-level members that the gateway acts on. A body
 	// with a name that differs from one of them only in case is rejected, because some
@@ -84,7 +85,7 @@ type Dialect struct {
 
 	// Maker returns the protocol whose seals the model with an id makes and reads. It is for
 	// dialects that serve models of several makers. Nil, or an empty result: the dialect's own.
-	Maker func(model string) Name
+	Maker func(model string) protocol.Name
 
 	// Unsigned reports whether a request lacks signatures that the model requires, because another
 	// vendor's model made the earlier turns. The vendor would reject such a request, so it is
@@ -112,7 +113,7 @@ type Dialect struct {
 	Overflow string
 
 	// NewArrayEncoder writes a stream as one JSON array. Nil: Location.Array is never set.
-	NewArrayEncoder func(*llm.Request) StreamEncoder
+	NewArrayEncoder func(*llm.Request) protocol.StreamEncoder
 
 	// NewAssembler completes a non-streaming response that is assembled from a stream of the
 	// dialect. Nil: the neutral events have all members.
@@ -120,7 +121,7 @@ type Dialect struct {
 
 	// EndStream returns the error that ends a failed verbatim stream. The error fits the
 	// events that the tap has seen. Nil: Codec.EncodeStreamError returns it.
-	EndStream func(Tap, *llm.Error) []byte
+	EndStream func(protocol.Tap, *llm.Error) []byte
 
 	// RepeatsResponse says that the last event of a stream repeats the whole response, so
 	// that the stream encoder holds it in memory.
@@ -338,7 +339,7 @@ type Embedder struct {
 
 	// EncodeRequest writes a request for an upstream. It reports what the dialect cannot
 	// express.
-	EncodeRequest func(*llm.EmbedRequest, Target, *llm.Report) (Outgoing, *llm.Error)
+	EncodeRequest func(*llm.EmbedRequest, protocol.Target, *llm.Report) (protocol.Outgoing, *llm.Error)
 
 	// DecodeResponse reads an upstream's response.
 	DecodeResponse func(body []byte) (*llm.Embeddings, *llm.Error)
@@ -350,11 +351,11 @@ type Embedder struct {
 // Counter translates requests for the number of tokens of a prompt.
 type Counter struct {
 	// DecodeRequest reads a client's request.
-	DecodeRequest func(Incoming) (*llm.Request, *llm.Error)
+	DecodeRequest func(protocol.Incoming) (*llm.Request, *llm.Error)
 
 	// EncodeRequest writes a request for an upstream. It reports what the dialect cannot
 	// express.
-	EncodeRequest func(*llm.Request, Target, *llm.Report) (Outgoing, *llm.Error)
+	EncodeRequest func(*llm.Request, protocol.Target, *llm.Report) (protocol.Outgoing, *llm.Error)
 
 	// DecodeResponse reads an upstream's count.
 	DecodeResponse func(body []byte) (int64, *llm.Error)
@@ -366,7 +367,7 @@ type Counter struct {
 // Completer serves a Complete route by a conversation, if no target of the model has the
 // route itself.
 type Completer struct {
-	Codec Translator // reads the route's requests and writes its responses
+	Codec protocol.Translator // reads the route's requests and writes its responses
 
 	// Report adds the losses that every such request has.
 	Report func(*llm.Report)
@@ -380,17 +381,17 @@ type Reranker struct {
 	Forms []string
 
 	// Encode writes a client's request in a form.
-	Encode func(body []byte, form string, target Target, report *llm.Report) (Reranking, *llm.Error)
+	Encode func(body []byte, form string, target protocol.Target, report *llm.Report) (Reranking, *llm.Error)
 }
 
 // Reranking is a translated request, with the function that translates its response.
 type Reranking struct {
-	Outgoing
+	protocol.Outgoing
 
 	// BadKey is a further status with which the upstream rejects the credential; 0: none.
 	BadKey int
 
 	// EncodeResponse translates the upstream's response. id is used if the upstream sent
 	// no id.
-	EncodeResponse func(body []byte, id string) ([]byte, Summary, *llm.Error)
+	EncodeResponse func(body []byte, id string) ([]byte, protocol.Summary, *llm.Error)
 }

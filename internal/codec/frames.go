@@ -1,4 +1,4 @@
-package protocol
+package codec
 
 // Frame is a message of a binary event stream, as Amazon's services send it.
 type Frame struct {

@@ -1,4 +1,4 @@
-package protocol_test
+package codec_test
 
 import (
 	"net/http"

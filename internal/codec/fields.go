@@ -1,4 +1,4 @@
-package protocol
+package codec
 
 import (
 	"slices"
@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -35,7 +36,7 @@ const (
 )
 
 // NameFields replaces the neutral paths of losses by those of the request's own fields.
-func (d *Dialect) NameFields(codec Translator, in Incoming, req *llm.Request, losses []llm.Loss) {
+func (d *Dialect) NameFields(codec protocol.Translator, in protocol.Incoming, req *llm.Request, losses []llm.Loss) {
 	l := &locator{fields: &d.Fields, codec: codec, in: in, req: req}
 	for i := range losses {
 		loss := &losses[i]
@@ -50,8 +51,8 @@ func (d *Dialect) NameFields(codec Translator, in Incoming, req *llm.Request, lo
 // locator finds the fields of one request.
 type locator struct {
 	fields *Fields
-	codec  Translator
-	in     Incoming
+	codec  protocol.Translator
+	in     protocol.Incoming
 	req    *llm.Request
 	index  *wire.Index
 	items  []wire.Raw // of the conversation

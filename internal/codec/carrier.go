@@ -1,4 +1,4 @@
-package protocol
+package codec
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -18,11 +19,11 @@ import (
 const CarrierMember = "extra_content"
 
 // carried maps a seal's protocol to the names that CarrierMember uses for it.
-var carried = map[Name]struct{ vendor, signature, encrypted, redacted string }{
-	OpenAIResponses: {"openai", "signature", "encrypted_content", "redacted"},
-	Anthropic:       {"anthropic", "signature", "encrypted_content", "redacted_thinking"},
-	Gemini:          {"google", "thought_signature", "encrypted_content", "redacted"},
-	Converse:        {"bedrock", "signature", "encrypted_content", "redacted_content"},
+var carried = map[protocol.Name]struct{ vendor, signature, encrypted, redacted string }{
+	protocol.OpenAIResponses: {"openai", "signature", "encrypted_content", "redacted"},
+	protocol.Anthropic:       {"anthropic", "signature", "encrypted_content", "redacted_thinking"},
+	protocol.Gemini:          {"google", "thought_signature", "encrypted_content", "redacted"},
+	protocol.Converse:        {"bedrock", "signature", "encrypted_content", "redacted_content"},
 }
 
 // sealID is the member of a vendor's object in CarrierMember for the id of the sealed item.
@@ -30,11 +31,11 @@ const sealID = "id"
 
 // Carry returns the value of CarrierMember for the seals of protocols other than own,
 // or "" if there are none.
-func Carry(seals []llm.Seal, own Name) llm.Raw {
+func Carry(seals []llm.Seal, own protocol.Name) llm.Raw {
 	out := map[string]map[string]string{}
 	for _, s := range seals {
-		c, ok := carried[Name(s.Origin)]
-		if !ok || Name(s.Origin) == own {
+		c, ok := carried[protocol.Name(s.Origin)]
+		if !ok || protocol.Name(s.Origin) == own {
 			continue
 		}
 		member := map[llm.SealForm]string{llm.Signature: c.signature, llm.Encrypted: c.encrypted, llm.Redacted: c.redacted}[s.Form]
@@ -64,7 +65,7 @@ const Minted = wrapped
 // Wrap returns the seals of protocols other than own as one opaque text, or "" if
 // there are none. It is for dialects whose clients drop unknown members, but send back
 // seals of the dialect: the text takes the place of such a seal.
-func Wrap(seals []llm.Seal, own Name) string {
+func Wrap(seals []llm.Seal, own protocol.Name) string {
 	carried := Carry(seals, own)
 	if carried == "" {
 		return ""
@@ -75,8 +76,8 @@ func Wrap(seals []llm.Seal, own Name) string {
 // HasForeign reports whether a request in the dialect own may contain seals of other protocols: a text of Wrap, or
 // CarrierMember with a vendor's name. No vendor accepts them, except that CarrierMember belongs to Google's
 // OpenAI-compatible API. The search leaves out the first letter, which is frequent in prompts; the second is rare.
-func HasForeign(body []byte, own Name) bool {
-	return bytes.Contains(body, []byte(wrapped[1:])) || own != OpenAIChat && hasCarrier(body)
+func HasForeign(body []byte, own protocol.Name) bool {
+	return bytes.Contains(body, []byte(wrapped[1:])) || own != protocol.OpenAIChat && hasCarrier(body)
 }
 
 // hasCarrier reports whether a body contains CarrierMember with a vendor's name as its first member.
@@ -127,7 +128,7 @@ func Uncarry(raw llm.Raw) []llm.Seal {
 		return nil
 	}
 	var seals []llm.Seal
-	for _, origin := range Names() {
+	for _, origin := range protocol.Names() {
 		c, ok := carried[origin]
 		if !ok {
 			continue
@@ -159,18 +160,18 @@ const MarkPrefix = "isogloss."
 
 // DropExt reports the members of e as dropped, unless e belongs to own. It reports a member as
 // refused if the request must not be served without it, such as safeguards.
-func DropExt(report *llm.Report, path string, e llm.Ext, own Name) {
+func DropExt(report *llm.Report, path string, e llm.Ext, own protocol.Name) {
 	for _, name := range Lost(e, own) {
 		first, _, _ := strings.Cut(name, ".")
 		switch at := path + "." + name; {
-		case accounting[first], at == "ext.tags" && e.Protocol == string(Anthropic): // labels for the vendor's bill
+		case accounting[first], at == "ext.tags" && e.Protocol == string(protocol.Anthropic): // labels for the vendor's bill
 		case at == "ext.safeguards", at == "ext.safeguard_results":
 			report.Refuse(at, "safeguards.unsupported", "only the vendor's own models apply safeguards; leave them out, or use such a model")
-		case at == "ext.guardrailConfig" && e.Protocol == string(Converse):
+		case at == "ext.guardrailConfig" && e.Protocol == string(protocol.Converse):
 			report.Refuse(at, "safeguards.unsupported", "only Amazon Bedrock applies its guardrails; leave them out, or use one of its models")
 		case at == "ext.billing_policy":
 			report.Refuse(at, "billing_policy.unsupported", "only the vendor can charge somebody else for the request; leave it out, or use one of its models")
-		case at == "ext.continuationToken" && e.Protocol == string(Gemini):
+		case at == "ext.continuationToken" && e.Protocol == string(protocol.Gemini):
 			report.Refuse(at, "continuation.unsupported", "only the vendor that began the response can continue it; use the same model, or send the text so far in its place")
 		case at == "ext.moderation" && blocks(e.Get(name)):
 			report.Refuse(at, "moderation.unsupported", "only the vendor blocks what its moderation flags; leave it out, or use one of its models")
@@ -202,8 +203,8 @@ var accounting = map[string]bool{
 
 // Lost returns the names of the members of e that an encoder of own drops. It leaves
 // out the notes of codecs, null and empty arrays.
-func Lost(e llm.Ext, own Name) []string {
-	if e.Protocol == "" || Name(e.Protocol) == own {
+func Lost(e llm.Ext, own protocol.Name) []string {
+	if e.Protocol == "" || protocol.Name(e.Protocol) == own {
 		return nil
 	}
 	var names []string

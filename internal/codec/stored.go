@@ -1,6 +1,9 @@
-package protocol
+package codec
 
-import "github.com/isogloss-gateway/isogloss/llm"
+import (
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
 
 // StoredResponses describes a dialect in which a request may refer to earlier
 // responses by id in place of repeating them.
@@ -27,7 +30,7 @@ type StoredResponses struct {
 
 	// FinalResponse returns the response that a stream encoder of the dialect has
 	// written in its last event.
-	FinalResponse func(StreamEncoder) []byte
+	FinalResponse func(protocol.StreamEncoder) []byte
 }
 
 // ResponseStore finds the earlier responses of one client.

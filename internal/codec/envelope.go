@@ -1,4 +1,4 @@
-package protocol
+package codec
 
 import (
 	"net/http"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // Envelope is the form in which a cloud offers a dialect: the dialect's bodies at other
@@ -18,7 +19,7 @@ type Envelope struct {
 
 	// Wrap changes a request of the dialect into one of the cloud. It reports what the
 	// cloud does not accept.
-	Wrap func(out *Outgoing, place Place, report *llm.Report) *llm.Error
+	Wrap func(out *protocol.Outgoing, place Place, report *llm.Report) *llm.Error
 
 	// Unwrap converts an error response or a token count to the dialect's form. It returns
 	// the status and the body. Nil: these responses already have the dialect's form.
