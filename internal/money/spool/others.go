@@ -105,8 +105,8 @@ func (l *otherLog) read() {
 		switch err := l.readSegment(); {
 		case err == nil && (next == l.seg+1 || l.seg == 0 || next == 0):
 		case err == nil, errors.Is(err, os.ErrNotExist):
-			// A segment was removed before it was read. The records of requests that are
-			// still open were moved to a later one.
+			// A segment was removed before it was read, also if an older one could not be removed. The
+			// records of requests that are still open were moved to a later one.
 			clear(l.open)
 			clear(l.reserved)
 		default:
@@ -143,10 +143,12 @@ func (l *otherLog) readSegment() error {
 
 // next returns the id of the segment after the current one, 0 if there is none.
 func (l *otherLog) next() uint64 {
-	if l.seg != 0 {
-		if _, err := os.Stat(filepath.Join(l.dir, segmentName(l.seg+1))); err == nil {
-			return l.seg + 1
-		}
+	follows := func() bool {
+		_, err := os.Stat(filepath.Join(l.dir, segmentName(l.seg+1)))
+		return l.seg != 0 && err == nil
+	}
+	if follows() {
+		return l.seg + 1
 	}
 	var ids []uint64
 	list, _ := os.ReadDir(l.dir)
@@ -157,6 +159,9 @@ func (l *otherLog) next() uint64 {
 	}
 	if len(ids) == 0 {
 		return 0
+	}
+	if follows() { // the list may lack a file that was created while it was read, and have a later one
+		return l.seg + 1
 	}
 	return slices.Min(ids)
 }

@@ -2,6 +2,8 @@ package spool
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -75,6 +77,37 @@ func TestOtherProcessRemovesSegments(t *testing.T) {
 		flush(t, old)
 	}
 	wantHeld(t, young, 30)
+	endReserved(t, stream)
+	wantHeld(t, young, 0)
+}
+
+// TestOtherProcessKeepsASegment is TestOtherProcessRemovesSegments with an oldest segment that could not be
+// removed. The next one, in which a request of the oldest has ended, was.
+func TestOtherProcessKeepsASegment(t *testing.T) {
+	dir := t.TempDir()
+	old, to := openSpool(t, Options{Dir: dir, segmentSize: 4 << 10}), newLedger()
+	young := openSpool(t, Options{Dir: dir})
+	ended, stream := reserve(t, old, "ended", 5), reserve(t, old, "stream", 20)
+	wantHeld(t, young, 25)
+	list := segmentsOf(t, old)
+	first, kept := filepath.Join(old.dir, list[0]), filepath.Join(t.TempDir(), "kept")
+	if err := os.Link(first, kept); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; len(segmentsOf(t, old)) == 1; i++ {
+		endReserved(t, reserve(t, old, fmt.Sprint("first-", i), 1))
+	}
+	endReserved(t, ended)
+	second := segmentsOf(t, old)[1]
+	drain(t, old, to, nil)
+	for i := 0; segmentsOf(t, old)[0] <= second; i++ {
+		endReserved(t, reserve(t, old, fmt.Sprint(i), 1))
+		flush(t, old)
+	}
+	if err := os.Link(kept, first); err != nil {
+		t.Fatal(err)
+	}
+	wantHeld(t, young, 20)
 	endReserved(t, stream)
 	wantHeld(t, young, 0)
 }
