@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/isogloss-gateway/isogloss/internal/base/recent"
 	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 	"github.com/isogloss-gateway/isogloss/internal/edge/agents"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -73,8 +74,8 @@ type Directory struct {
 	wrongKeys *Failures
 
 	flights       singleflight.Group
-	slots         chan struct{} // limits concurrent queries
-	recentLookups lookupCache
+	slots         chan struct{}       // limits concurrent queries
+	recentLookups *recent.Set[string] // ids for which the source had nothing new; memory is checked first, so they need not be removed when a change comes
 	newest        newestTokens
 	groups        groupCache
 
@@ -97,7 +98,7 @@ func NewDirectory(o DirectoryOptions) *Directory {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Directory{o: o, wrongKeys: NewFailures(), slots: make(chan struct{}, maxLookups), recentLookups: newLookupCache(), loading: make(chan loadJob, 1), startedAt: time.Now()}
+	d := &Directory{o: o, wrongKeys: NewFailures(), slots: make(chan struct{}, maxLookups), recentLookups: recent.NewSet[string](maxRecentLookups, lookupTTL), loading: make(chan loadJob, 1), startedAt: time.Now()}
 	decoy := Digest{Pepper: o.Peppers.Newest()}
 	_, _ = rand.Read(decoy.Sum[:]) // never fails
 	d.decoy = newEntry(Record{Digests: []Digest{decoy}})

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/base/recent"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
@@ -22,12 +23,12 @@ const (
 // it.
 type Failures struct {
 	mu      sync.Mutex
-	expires twoGenerationMap[netip.Addr, time.Time] // when all wrong keys of an address are forgiven
+	expires recent.Map[netip.Addr, time.Time] // when all wrong keys of an address are forgiven
 }
 
 // NewFailures returns an empty count.
 func NewFailures() *Failures {
-	return &Failures{expires: newTwoGenerationMap[netip.Addr, time.Time](wrongAddresses)}
+	return &Failures{expires: recent.New[netip.Addr, time.Time](wrongAddresses)}
 }
 
 // Add counts a failure of a client, or returns the wait if its address is over the limit.
@@ -42,7 +43,7 @@ func (w *Failures) Wait(r *http.Request, now time.Time) time.Duration {
 func (w *Failures) wait(from netip.Addr, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	until, _ := w.expires.get(networkOf(from))
+	until, _ := w.expires.Get(networkOf(from))
 	return excess(until, now)
 }
 
@@ -51,14 +52,14 @@ func (w *Failures) add(from netip.Addr, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	from = networkOf(from)
-	until, _ := w.expires.get(from)
+	until, _ := w.expires.Get(from)
 	if wait := excess(until, now); wait > 0 {
 		return wait
 	}
 	if until.Before(now) {
 		until = now
 	}
-	w.expires.put(from, until.Add(wrongEvery))
+	w.expires.Put(from, until.Add(wrongEvery))
 	return 0
 }
 
@@ -98,30 +99,4 @@ func networkOf(a netip.Addr) netip.Addr {
 		}
 	}
 	return a
-}
-
-// twoGenerationMap is a map that drops entries that were not used for long. When the younger
-// generation is full, the older one is dropped, so it never holds more than twice its maximum.
-type twoGenerationMap[K comparable, V any] struct {
-	max        int
-	young, old map[K]V
-}
-
-func newTwoGenerationMap[K comparable, V any](most int) twoGenerationMap[K, V] {
-	return twoGenerationMap[K, V]{max: most, young: map[K]V{}}
-}
-
-func (r *twoGenerationMap[K, V]) get(k K) (V, bool) {
-	if v, ok := r.young[k]; ok {
-		return v, true
-	}
-	v, ok := r.old[k]
-	return v, ok
-}
-
-func (r *twoGenerationMap[K, V]) put(k K, v V) {
-	if _, ok := r.young[k]; !ok && len(r.young) >= r.max {
-		r.old, r.young = r.young, map[K]V{}
-	}
-	r.young[k] = v
 }

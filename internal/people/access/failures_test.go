@@ -114,20 +114,7 @@ func TestWrongKeysHasABound(t *testing.T) {
 		binary.BigEndian.PutUint32(a[:], i)
 		w.add(netip.AddrFrom4(a), now)
 	}
-	if n := len(w.expires.young) + len(w.expires.old); n > 2*wrongAddresses {
+	if n := w.expires.Len(); n > 2*wrongAddresses {
 		t.Errorf("%d addresses are remembered", n)
-	}
-}
-
-// TestTwoGenerations checks that an entry is found in both generations, and not afterwards.
-func TestTwoGenerations(t *testing.T) {
-	m := newTwoGenerationMap[string, int](1)
-	for i, k := range []string{"a", "b", "c"} {
-		m.put(k, i)
-	}
-	for k, want := range map[string]bool{"a": false, "b": true, "c": true} {
-		if v, ok := m.get(k); ok != want || ok && v == 0 {
-			t.Errorf("%s: %d, %v", k, v, ok)
-		}
 	}
 }

@@ -118,7 +118,7 @@ func (d *Directory) reset(ctx context.Context, at Cursor) error {
 		after = records[len(records)-1].ID
 	}
 	d.table.Store(fresh)
-	d.recentLookups.clear()
+	d.recentLookups.Clear()
 	select {
 	case <-d.loading: // for a table that is gone
 	default:

@@ -314,3 +314,87 @@ func TestFeedThatDoesNotGoOn(t *testing.T) {
 		t.Error("it was taken for a list of keys")
 	}
 }
+
+// ahead is a feed that returns changes with the cursor before them, as keyfeed does when the page of
+// another node is older.
+type ahead struct{ *source }
+
+func (s ahead) Changes(ctx context.Context, since Cursor, limit int) (Changes, error) {
+	c, err := s.source.Changes(ctx, since, limit)
+	if !c.Reset {
+		c.Next = since
+	}
+	return c, err
+}
+
+// TestRestoredToTheCursor restores the store to the state up to which the gateway has read its changes. A key that
+// is newer, from a lookup or from changes without their cursor, is refused; also if other changes
+// follow, up to its revision.
+func TestRestoredToTheCursor(t *testing.T) {
+	for name, feed := range map[string]func(*source) Source{
+		"lookup":  func(s *source) Source { return s },
+		"changes": func(s *source) Source { return ahead{s} },
+	} {
+		for _, more := range []int{0, 1, 3} {
+			t.Run(fmt.Sprint(name, " ", more), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s, p := newSource(), peppers(t)
+					ids, keys := s.stored(p, 2)
+					d := NewDirectory(DirectoryOptions{Source: feed(s), Peppers: p})
+					defer follow(t, d)()
+					time.Sleep(2 * time.Second)
+					late, lateKey := minted(p)
+					s.put(late)
+					if name == "changes" {
+						time.Sleep(2 * time.Second)
+					}
+					wants(t, d, lateKey, "200")
+					s.set(func(s *source) { delete(s.records, late.ID); s.revision-- })
+					for range more {
+						s.change(ids[1], func(r *Record) { r.Limit.Requests++ })
+					}
+					time.Sleep(2 * time.Second)
+					wants(t, d, lateKey, "401 invalid_api_key")
+					wants(t, d, keys[0], "200")
+				})
+			})
+		}
+	}
+}
+
+// TestDoubtfulKey checks that a key that is newer than the known changes is looked up once a second until they have
+// it, and is accepted while the store does not respond.
+func TestDoubtfulKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newSource(), peppers(t)
+		_, _ = s.stored(p, 1)
+		d := NewDirectory(DirectoryOptions{Source: s, Peppers: p})
+		if err := d.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		late, key := minted(p)
+		s.put(late)
+		use := func(want int) {
+			t.Helper()
+			for range 100 {
+				wants(t, d, key, "200")
+				time.Sleep(10 * time.Millisecond)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if got := s.asked[late.ID]; got > want {
+				t.Errorf("it was looked up %d times, want at most %d", got, want)
+			}
+		}
+		use(3)
+		s.set(func(s *source) { s.err = errAway })
+		for range 10 {
+			wants(t, d, key, "200")
+		}
+		s.set(func(s *source) { s.err, s.asked = nil, map[string]int{} })
+		if err := d.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		use(0)
+	})
+}

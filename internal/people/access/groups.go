@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/base/recent"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
@@ -56,23 +57,23 @@ type groupCache struct {
 	epoch atomic.Int64 // increases when users or groups of SCIM have changed
 
 	mu    sync.Mutex
-	known twoGenerationMap[string, *SCIMGroups] // by SCIM name
+	known recent.Map[string, *SCIMGroups] // by SCIM name
 }
 
 func (c *groupCache) get(name string) *SCIMGroups {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	g, _ := c.known.get(name)
+	g, _ := c.known.Get(name)
 	return g
 }
 
 func (c *groupCache) put(name string, g *SCIMGroups) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known.young == nil {
-		c.known = newTwoGenerationMap[string, *SCIMGroups](groupPeople)
+	if c.known.IsZero() {
+		c.known = recent.New[string, *SCIMGroups](groupPeople)
 	}
-	c.known.put(name, g)
+	c.known.Put(name, g)
 }
 
 // SCIMGroups returns the groups of the person with a SCIM name. known are the groups that the caller has

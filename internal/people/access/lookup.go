@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -24,18 +23,26 @@ const (
 // lookup finds a key in memory or, if it was never seen, in the source. It returns nil without an
 // error if the key certainly does not exist.
 func (d *Directory) lookup(r *http.Request, id string, now time.Time) (*entry, *llm.Error) {
-	if e := d.table.Load().find(id); e != nil {
+	e := d.table.Load().find(id)
+	if e != nil && (!e.isDoubtful() || d.recentLookups.Has(id, now)) {
 		if !e.recentlyUsed.Load() { // avoid writing to a shared cache line
 			e.recentlyUsed.Store(true)
 		}
 		return e, nil
 	}
-	if d.recentLookups.has(id, now) {
+	if e != nil {
+		again, err := d.lookupAgain(r, e, e.record.Revision)
+		if again == e { // nothing new, or no response
+			d.recentLookups.Add(e.record.ID, time.Now())
+		}
+		return again, err
+	}
+	if d.recentLookups.Has(id, now) {
 		return nil, nil
 	}
 	if previous := d.table.Load().previous.Load(); previous != nil {
 		if old := previous.find(id); old != nil {
-			return d.lookupAgain(r, old)
+			return d.lookupAgain(r, old, noRevision)
 		}
 	}
 	// A client that guesses keys must not load the store.
@@ -45,10 +52,10 @@ func (d *Directory) lookup(r *http.Request, id string, now time.Time) (*entry, *
 	return d.waitForLookup(r.Context(), strings.Clone(id), noRevision) // a substring would keep the secret in memory
 }
 
-// lookupAgain queries the source for a key that was known before a reset. If the source does not
-// respond, it returns the old entry.
-func (d *Directory) lookupAgain(r *http.Request, old *entry) (*entry, *llm.Error) {
-	e, err := d.waitForLookup(r.Context(), old.record.ID, noRevision)
+// lookupAgain queries the source for a key that is doubtful or was known before a reset. If the source
+// does not respond, it returns the old entry.
+func (d *Directory) lookupAgain(r *http.Request, old *entry, known int64) (*entry, *llm.Error) {
+	e, err := d.waitForLookup(r.Context(), old.record.ID, known)
 	if err != nil && err.Kind != llm.Cancelled {
 		return old, nil
 	}
@@ -58,12 +65,12 @@ func (d *Directory) lookupAgain(r *http.Request, old *entry) (*entry, *llm.Error
 // lookupNewer queries the source for a newer record of a key whose secret did not match: another
 // node may have just rotated it. If the source does not respond, it returns e.
 func (d *Directory) lookupNewer(r *http.Request, e *entry, now time.Time) *entry {
-	if d.recentLookups.has(e.record.ID, now) || d.wrongKeys.wait(address(r), now) > 0 {
+	if d.recentLookups.Has(e.record.ID, now) || d.wrongKeys.wait(address(r), now) > 0 {
 		return e
 	}
 	newer, err := d.waitForLookup(r.Context(), e.record.ID, e.record.Revision)
 	if err != nil || newer == nil {
-		d.recentLookups.add(e.record.ID, time.Now())
+		d.recentLookups.Add(e.record.ID, time.Now())
 		return e
 	}
 	return newer
@@ -108,7 +115,7 @@ func (d *Directory) querySource(id string, known int64) (*entry, error) {
 	if e != nil && e.record.Revision > known { // another query or the feed was faster
 		return e, nil
 	}
-	if d.recentLookups.has(id, time.Now()) {
+	if d.recentLookups.Has(id, time.Now()) {
 		return entryOrUnknown(e)
 	}
 	began := t.mark()
@@ -117,7 +124,8 @@ func (d *Directory) querySource(id string, known int64) (*entry, error) {
 	record, err := d.o.Source.Key(ctx, id)
 	switch {
 	case errors.Is(err, ErrUnknown):
-		d.recentLookups.add(id, time.Now())
+		t.forget(e)
+		d.recentLookups.Add(id, time.Now())
 		return nil, ErrUnknown
 	case err != nil:
 		return nil, err
@@ -125,7 +133,7 @@ func (d *Directory) querySource(id string, known int64) (*entry, error) {
 		return nil, errors.New("the store returned another key than requested")
 	}
 	if record.Revision <= known {
-		d.recentLookups.add(id, time.Now())
+		d.recentLookups.Add(id, time.Now())
 	}
 	defer d.noteRefused(t, record)()
 	return t.addLookup(record, began), nil
@@ -136,35 +144,4 @@ func entryOrUnknown(e *entry) (*entry, error) {
 		return nil, ErrUnknown
 	}
 	return e, nil
-}
-
-// lookupCache holds ids for which the source had nothing new: no key, or the known record. They
-// need not be removed when the feed brings a change, because memory is checked first.
-type lookupCache struct {
-	mu    sync.Mutex
-	until twoGenerationMap[string, time.Time]
-}
-
-func newLookupCache() lookupCache {
-	return lookupCache{until: newTwoGenerationMap[string, time.Time](maxRecentLookups)}
-}
-
-// clear removes all ids.
-func (a *lookupCache) clear() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.until = newTwoGenerationMap[string, time.Time](maxRecentLookups)
-}
-
-func (a *lookupCache) has(id string, now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	until, ok := a.until.get(id)
-	return ok && now.Before(until)
-}
-
-func (a *lookupCache) add(id string, now time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.until.put(id, now.Add(lookupTTL))
 }

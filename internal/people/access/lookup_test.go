@@ -382,7 +382,7 @@ func BenchmarkDirectory(b *testing.B) {
 func TestUnusedKeysAreEvictedFirst(t *testing.T) {
 	tab := newTable(100)
 	for _, id := range []string{"used", "unused", "used too"} {
-		tab.put(newEntry(Record{ID: id})).recentlyUsed.Store(id != "unused")
+		tab.put(newEntry(Record{ID: id}), Cursor{}).recentlyUsed.Store(id != "unused")
 	}
 	tab.evict()
 	if n := tab.size.Load(); n != 2 || tab.find("unused") != nil || tab.find("used") == nil || tab.find("used too") == nil {

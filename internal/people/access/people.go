@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/isogloss-gateway/isogloss/internal/base/recent"
 	"github.com/isogloss-gateway/isogloss/internal/edge/agents"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -178,7 +179,7 @@ func (p *Person) Operator() (Record, *llm.Error) {
 // other claims. They do not change the account, which would be written with every request otherwise.
 type newestTokens struct {
 	mu   sync.Mutex
-	seen twoGenerationMap[string, seenToken] // by person
+	seen recent.Map[string, seenToken] // by person
 }
 
 type seenToken struct {
@@ -196,16 +197,16 @@ const newestPeople = 8192
 func (n *newestTokens) note(p *Person, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.seen.young == nil {
-		n.seen = newTwoGenerationMap[string, seenToken](newestPeople)
+	if n.seen.IsZero() {
+		n.seen = recent.New[string, seenToken](newestPeople)
 	}
-	last, known := n.seen.get(p.Record.ID)
+	last, known := n.seen.Get(p.Record.ID)
 	later := (p.ByGroups || last.byGroups) && p.Groups.isLater(last.groups)
 	if known && !later && last.revocation != p.Revocation && now.Before(last.expires) && !p.Issued.After(last.issued) {
 		return false
 	}
 	if !known || last.revocation != p.Revocation || last.groups != p.Groups {
-		n.seen.put(p.Record.ID, seenToken{p.Revocation, p.Issued, p.Expires, p.Groups, p.ByGroups})
+		n.seen.Put(p.Record.ID, seenToken{p.Revocation, p.Issued, p.Expires, p.Groups, p.ByGroups})
 	}
 	return true
 }

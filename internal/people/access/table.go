@@ -13,6 +13,9 @@ type entry struct {
 	caller       Caller
 	networks     []netip.Prefix
 	recentlyUsed atomic.Bool // since the last search for a key to evict
+	// unconfirmed is true if the record is newer than the table's cursor. If the store is set back to the cursor,
+	// no change follows that removes the record. So it is looked up again until the changes have it.
+	unconfirmed bool
 }
 
 func newEntry(r Record) *entry {
@@ -109,7 +112,7 @@ func (t *table) update(e *entry) *entry {
 	newer.recentlyUsed.Store(true)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.put(newer)
+	return t.put(newer, *t.cursor.Load())
 }
 
 // applyTenants changes a record to the state of its team and organisation, as of the newest change.
@@ -145,10 +148,13 @@ func (t *table) apply(c Changes) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range entries {
-		t.put(e)
+		t.put(e, c.Next)
 	}
 	for i := range c.Tenants {
 		n := &c.Tenants[i]
+		if n.Revision > c.Next.Revision && !n.Blocked { // it comes again
+			continue
+		}
 		v, _ := t.tenants.Load(tenantKey{n.Org, n.Team})
 		if old, _ := v.(*Tenant); old != nil && old.Revision > n.Revision { // a part of the history has come again
 			continue
@@ -177,8 +183,14 @@ func (t *table) refuse(c Changes) {
 // accepts reports whether a key is known and neither revoked nor blocked.
 func (t *table) accepts(id string) bool {
 	e := t.find(id)
-	return e != nil && e.record.Revoked.IsZero() && !e.record.Blocked()
+	return e != nil && !e.refused()
 }
+
+// refused reports whether the key is revoked or blocked.
+func (e *entry) refused() bool { return !e.record.Revoked.IsZero() || e.record.Blocked() }
+
+// isDoubtful reports whether the key is accepted by a record that the store may no longer have.
+func (e *entry) isDoubtful() bool { return e.unconfirmed && !e.refused() }
 
 // isFull reports whether another key would evict one.
 func (t *table) isFull() bool {
@@ -208,14 +220,16 @@ func (t *table) addLookup(r Record, began mark) *entry {
 	if _, ok := t.entries.Load(r.ID); !ok && began.cursor != *t.cursor.Load() && began.evicted != t.evicted {
 		return e
 	}
-	return t.put(e)
+	return t.put(e, *t.cursor.Load())
 }
 
-// put stores an entry unless a newer one exists, and returns the stored one.
-func (t *table) put(e *entry) *entry {
+// put stores an entry unless a newer one exists, and returns the stored one. All changes up to the cursor are known.
+func (t *table) put(e *entry, known Cursor) *entry {
+	e.unconfirmed = e.record.Revision > known.Revision
 	v, _ := t.entries.Load(e.record.ID)
 	old, _ := v.(*entry)
-	if old != nil && old.record.Revision >= e.record.Revision {
+	confirms := old != nil && !e.unconfirmed && (old.isDoubtful() || old.unconfirmed && old.record.Revision == e.record.Revision)
+	if old != nil && old.record.Revision >= e.record.Revision && !confirms {
 		return old
 	}
 	if old == nil {
@@ -235,6 +249,17 @@ func (t *table) put(e *entry) *entry {
 	}
 	t.changes.Add(1)
 	return e
+}
+
+// forget removes a doubtful entry that the store does not have.
+func (t *table) forget(e *entry) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e != nil && e.isDoubtful() && t.entries.CompareAndDelete(e.record.ID, e) {
+		t.size.Add(-1)
+		t.bytes -= e.size()
+		t.changes.Add(1)
+	}
 }
 
 // evict removes the first key that was not used since the last search, or the 64th.
