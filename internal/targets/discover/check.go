@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/isogloss-gateway/isogloss/internal/targets/discover/rotation"
 )
 
 const (
@@ -34,7 +34,7 @@ func (r rules) check(w Worker) error {
 		}
 	}
 	for _, f := range []struct{ field, text string }{{"id", w.ID}, {"model", w.Model}, {"name", w.Name}, {"zone", w.Zone}} {
-		if len(f.text) > maxText || !utf8.ValidString(f.text) || strings.ContainsFunc(f.text, unprintable) {
+		if !rotation.IsText(f.text, maxText) {
 			return fmt.Errorf("its %s is longer than %d bytes or is not printable text", f.field, maxText)
 		}
 	}
@@ -58,8 +58,6 @@ func covers(pattern, model string) bool {
 	prefix, isPrefix := strings.CutSuffix(pattern, "*")
 	return pattern == model || isPrefix && strings.HasPrefix(model, prefix)
 }
-
-func unprintable(c rune) bool { return !unicode.IsPrint(c) }
 
 func (r rules) checkURL(text string) error {
 	if len(text) > maxURL {

@@ -27,24 +27,15 @@ func (e *etcd) turns() string { return e.o.Prefix + "turns/" }
 func (e *etcdTurns) List(ctx context.Context) (map[string]rotation.Kept, int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
 	defer cancel()
-	resp, err := e.client.Get(ctx, e.turns(), clientv3.WithPrefix())
+	resp, err := e.client.Get(ctx, e.turns(), clientv3.WithPrefix(), clientv3.WithLimit(rotation.MaxStates))
 	if err != nil {
 		return nil, 0, err
 	}
 	states := make(map[string]rotation.Kept, len(resp.Kvs))
 	for _, kv := range resp.Kvs {
-		states[strings.TrimPrefix(string(kv.Key), e.turns())] = decodeTurns(kv.Value, kv.ModRevision)
+		states[strings.TrimPrefix(string(kv.Key), e.turns())] = rotation.Kept{State: rotation.Read(kv.Value), Revision: kv.ModRevision}
 	}
 	return states, resp.Header.Revision, nil
-}
-
-// decodeTurns returns a state. A malformed one is empty and is replaced.
-func decodeTurns(text []byte, revision int64) rotation.Kept {
-	k := rotation.Kept{Revision: revision}
-	if len(text) > maxGateways*2*maxGatewayID || json.Unmarshal(text, &k.State) != nil {
-		k.State = rotation.State{}
-	}
-	return k
 }
 
 func (e *etcdTurns) Watch(ctx context.Context, after int64, tell func(worker string, k rotation.Kept)) {
@@ -55,7 +46,7 @@ func (e *etcdTurns) Watch(ctx context.Context, after int64, tell func(worker str
 		for _, event := range resp.Events {
 			k := rotation.Kept{}
 			if event.Type == clientv3.EventTypePut {
-				k = decodeTurns(event.Kv.Value, event.Kv.ModRevision)
+				k = rotation.Kept{State: rotation.Read(event.Kv.Value), Revision: event.Kv.ModRevision}
 			}
 			tell(strings.TrimPrefix(string(event.Kv.Key), e.turns()), k)
 		}

@@ -13,17 +13,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
+	"unicode"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/crash"
+	"github.com/isogloss-gateway/isogloss/internal/targets/discover/rotation"
 	"github.com/isogloss-gateway/isogloss/internal/targets/limit"
-)
-
-const (
-	maxGateways  = 1000 // maximum number of gateways that are counted
-	maxGatewayID = 128  // bytes
 )
 
 // GatewayOptions configures Gateways.
@@ -62,12 +58,12 @@ func NewGateways(o GatewayOptions) (*Gateways, error) {
 	var own [8]byte
 	_, _ = rand.Read(own[:]) // it never fails
 	name := strings.Map(func(c rune) rune {
-		if c == '/' || unprintable(c) {
+		if c == '/' || !unicode.IsPrint(c) {
 			return '_'
 		}
 		return c
 	}, o.Node)
-	id := strings.ToValidUTF8(name[:min(len(name), maxGatewayID/2)], "") + "-" + hex.EncodeToString(own[:])
+	id := strings.ToValidUTF8(name[:min(len(name), rotation.MaxID/2)], "") + "-" + hex.EncodeToString(own[:])
 	return &Gateways{id: id, turns: limit.NewTurns(), known: map[string]time.Time{id: {}},
 		entry: entry{etcd: e, key: e.gateways() + id, ttl: o.TTL, logger: e.o.Logger.With("gateway", id)}}, nil
 }
@@ -152,7 +148,7 @@ func (g *Gateways) count(ctx context.Context, c *clientv3.Client, tell func(Shar
 func (g *Gateways) list(ctx context.Context, c *clientv3.Client) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
 	defer cancel()
-	resp, err := c.Get(ctx, g.gateways(), clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(maxGateways))
+	resp, err := c.Get(ctx, g.gateways(), clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(rotation.MaxGateways))
 	if err != nil {
 		return nil, fmt.Errorf("list: %w", err)
 	}
@@ -160,7 +156,7 @@ func (g *Gateways) list(ctx context.Context, c *clientv3.Client) ([]string, erro
 	for _, kv := range resp.Kvs {
 		id := strings.TrimPrefix(string(kv.Key), g.gateways())
 		// An entry without a lease would count for ever.
-		if kv.Lease != 0 && id != "" && len(id) <= maxGatewayID && utf8.ValidString(id) && !strings.ContainsFunc(id, unprintable) {
+		if kv.Lease != 0 && id != "" && rotation.IsText(id, rotation.MaxID) {
 			ids = append(ids, id)
 		}
 	}
@@ -185,7 +181,7 @@ func (g *Gateways) merge(ids []string, now time.Time) {
 		}
 	}
 	for _, id := range ids {
-		if _, known := g.known[id]; !known && len(g.known) < maxGateways {
+		if _, known := g.known[id]; !known && len(g.known) < rotation.MaxGateways {
 			g.known[id] = time.Time{}
 		}
 	}

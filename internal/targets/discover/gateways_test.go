@@ -14,6 +14,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/isogloss-gateway/isogloss/internal/targets/discover/rotation"
 	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
@@ -103,7 +104,7 @@ func agree(t testing.TB, n int, list ...gateway) time.Duration {
 func (a *audience) fewest(since int) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	least := maxGateways
+	least := rotation.MaxGateways
 	for _, s := range a.heard[since:] {
 		least = min(least, s.Share.Gateways)
 	}
@@ -243,7 +244,7 @@ func TestForgedGateways(t *testing.T) {
 	leased := clientv3.WithLease(lease.ID)
 	forge("without-a-lease")
 	forge("", leased)
-	forge(strings.Repeat("x", maxGatewayID+1), leased)
+	forge(strings.Repeat("x", rotation.MaxID+1), leased)
 	forge("line\nbreak", leased)
 	forge("\xff\xfe", leased)
 	forge("valid", leased)
@@ -278,7 +279,7 @@ func TestForgedGateways(t *testing.T) {
 // TestForgedShareOnDisk checks that a share that no gateway can have is not read.
 func TestForgedShareOnDisk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "workers.snapshot")
-	for _, s := range []Share{{3, 3}, {3, -1}, {-1, 0}, {maxGateways + 1, 0}, {0, 1}} {
+	for _, s := range []Share{{3, 3}, {3, -1}, {-1, 0}, {rotation.MaxGateways + 1, 0}, {0, 1}} {
 		if err := newDisk(path, nil).save(Snapshot{Share: s}); err != nil {
 			t.Fatal(err)
 		}

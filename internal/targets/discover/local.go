@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/crash"
+	"github.com/isogloss-gateway/isogloss/internal/targets/discover/rotation"
 )
 
 // Engine is an inference engine that may run on this machine.
@@ -63,6 +64,7 @@ type local struct {
 const (
 	localWait = 500 * time.Millisecond // enough for an engine on the same machine
 	localMost = 4 << 20                // bytes of a list of models
+	maxModels = 1000                   // of an engine
 )
 
 // Local returns the source of engines on their default ports of the loopback interface.
@@ -184,11 +186,12 @@ func (l *local) ask(ctx context.Context, e Engine) ([]Worker, error) {
 		return nil, err
 	}
 	var workers []Worker
-	for _, m := range list.Data {
-		if m.ID == "" || e.Owner != "" && m.Owner != e.Owner {
+	for _, m := range list.Data[:min(len(list.Data), maxModels)] {
+		id := e.Name + "-" + strconv.Itoa(e.Port) + "-" + m.ID
+		if m.ID == "" || e.Owner != "" && m.Owner != e.Owner || !rotation.IsText(id, maxText) {
 			continue
 		}
-		w := Worker{ID: e.Name + "-" + strconv.Itoa(e.Port) + "-" + m.ID, Model: m.ID, Protocol: "openai-chat", URL: "http://" + address + "/v1", Engine: e.Preset}
+		w := Worker{ID: id, Model: m.ID, Protocol: "openai-chat", URL: "http://" + address + "/v1", Engine: e.Preset}
 		workers = append(workers, w)
 		if short, ok := strings.CutSuffix(m.ID, e.Spare); ok && e.Spare != "" {
 			w.ID, w.Model = strings.TrimSuffix(w.ID, e.Spare), short

@@ -8,13 +8,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/crash"
+	"github.com/isogloss-gateway/isogloss/internal/targets/discover/rotation"
 )
 
 // RegisterOptions configures Register.
@@ -38,7 +38,7 @@ func (o RegisterOptions) withDefaults() (RegisterOptions, error) {
 		return o, errors.New("register: ttl: it has to be whole seconds, and 2 or more")
 	}
 	w := o.Worker
-	if w.ID == "" || w.Model == "" || w.Protocol == "" || strings.ContainsFunc(w.ID, unprintable) {
+	if w.ID == "" || w.Model == "" || w.Protocol == "" || !rotation.IsText(w.ID, maxText) {
 		return o, errors.New("register: the worker needs an id, a model and a protocol")
 	}
 	for name, text := range map[string]string{"url": w.URL, "check": o.Check} {

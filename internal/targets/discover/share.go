@@ -1,6 +1,10 @@
 package discover
 
-import "github.com/cespare/xxhash/v2"
+import (
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/isogloss-gateway/isogloss/internal/targets/discover/rotation"
+)
 
 // Share is the part of the workers' capacity that this gateway uses. The zero value is
 // all of it.
@@ -29,5 +33,5 @@ func (s Share) TakesTurns(w Worker) bool { return w.Capacity > 0 && w.Capacity <
 
 // valid reports whether the share can be that of a gateway.
 func (s Share) valid() bool {
-	return s == Share{} || s.Rank >= 0 && s.Rank < s.Gateways && s.Gateways <= maxGateways
+	return s == Share{} || s.Rank >= 0 && s.Rank < s.Gateways && s.Gateways <= rotation.MaxGateways
 }

@@ -8,10 +8,14 @@ package rotation
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/crash"
 	"github.com/isogloss-gateway/isogloss/internal/targets/limit"
@@ -36,6 +40,34 @@ func holdTime(gateways, capacity int) time.Duration {
 type State struct {
 	Holders []string `json:"holders"` // gateways that hold a slot
 	Queue   []string `json:"queue"`   // the others; the first gets the next slot
+}
+
+// Bounds of what others may write into the store.
+const (
+	MaxGateways = 1000    // that are counted, and of a state
+	MaxID       = 128     // bytes of the id of a gateway
+	MaxStates   = 100_000 // of workers
+)
+
+// IsText reports whether a text is printable and has at most so many bytes.
+func IsText(text string, most int) bool {
+	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) })
+}
+
+// Read returns a stored state. One that no gateway writes is empty and is replaced.
+func Read(text []byte) State {
+	var t State
+	if len(text) > 2*MaxGateways*MaxID || json.Unmarshal(text, &t) != nil || len(t.Holders)+len(t.Queue) > MaxGateways {
+		return State{}
+	}
+	there := map[string]bool{}
+	for _, id := range slices.Concat(t.Holders, t.Queue) {
+		if there[id] || id == "" || !IsText(id, MaxID) {
+			return State{}
+		}
+		there[id] = true
+	}
+	return t
 }
 
 // among returns the state for the gateways that are alive and a capacity. A slot of a
@@ -173,11 +205,20 @@ func (r *Rotation) follow(ctx context.Context, revision int64) {
 		case <-ended:
 			return
 		case c := <-changes:
-			r.states[c.worker] = c.Kept
+			r.note(c.worker, c.Kept)
 		case <-r.Slots.Idle():
 		case <-timer.C:
 		}
 		timer.Reset(r.step(ctx, time.Now()))
+	}
+}
+
+// note keeps a changed state.
+func (r *Rotation) note(worker string, k Kept) {
+	if _, known := r.states[worker]; k.Revision == 0 {
+		delete(r.states, worker)
+	} else if known || len(r.states) < MaxStates {
+		r.states[worker] = k
 	}
 }
 
@@ -216,6 +257,9 @@ func (r *Rotation) living(s State, now time.Time) []string {
 			continue
 		}
 		if r.absent[id].IsZero() {
+			if len(r.absent) >= 10*MaxGateways { // others write what they like
+				continue
+			}
 			r.absent[id] = now
 		}
 		if now.Sub(r.absent[id]) < absence {
