@@ -127,7 +127,10 @@ func (s *stage) playEvents(ctx context.Context, name string, seed uint64, list [
 		faults[e.fault](ctx, s, e)
 	}
 	sent := end()
-	all := histories{s.exchanges.List(), s.up.attempts.List(), s.settledFor(ctx, 60*time.Second)}.of(k.ID)
+	rows := s.settledFor(ctx, 60*time.Second)
+	// The upstream records an attempt at its end, which may be later than the client's and the row's.
+	testrig.NoError(testrig.Until(ctx, waitLimit, "the upstream still has open requests", func() bool { return s.up.Open.Load() == 0 }))
+	all := histories{s.exchanges.List(), s.up.attempts.List(), rows}.of(k.ID)
 	return fmt.Sprintf("%d faults, %d requests, %d rows", len(list), sent, len(all.rows)), all.compare()
 }
 
