@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/internal/codec"
-	"github.com/isogloss-gateway/isogloss/internal/request/eventstream"
+	"github.com/isogloss-gateway/isogloss/internal/codec/eventstream"
 	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/llm"

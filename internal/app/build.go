@@ -3,6 +3,7 @@ package app
 import (
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/gates"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
@@ -25,7 +26,7 @@ func newState(cfg *config.Config, workers discover.Snapshot, created time.Time) 
 		Retries:   cfg.Retries,
 		Overload:  cfg.Overload,
 		KeepAlive: cfg.KeepAlive,
-		Settings:  exchange.Settings{Limits: cfg.Limits, Fidelity: llm.Mode(cfg.Fidelity), Gates: provider.NewGates(cfg.Gates)},
+		Settings:  exchange.Settings{Limits: cfg.Limits, Fidelity: llm.Mode(cfg.Fidelity), Gates: gates.New(cfg.Gates)},
 		Models:    models.View{Created: created},
 		BasePath:  cfg.BasePath,
 	}

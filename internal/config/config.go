@@ -9,6 +9,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
 	"github.com/isogloss-gateway/isogloss/internal/base/redis"
 	"github.com/isogloss-gateway/isogloss/internal/base/settings"
+	"github.com/isogloss-gateway/isogloss/internal/codec/gates"
 	"github.com/isogloss-gateway/isogloss/internal/edge/certs"
 	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/alerts"
@@ -134,7 +135,7 @@ type Config struct {
 	// What the tables and lists above, which are nil afterwards, become.
 	Providers []*provider.Provider
 	Models    []Model
-	Gates     []provider.Gate
+	Gates     []gates.Rule
 	Identity  []identity.Issuer
 	SignIn    *identity.SignIn // nil: none
 

@@ -4,7 +4,7 @@
 // path. The response is one JSON body, or a stream of binary frames of the media type
 // application/vnd.amazon.eventstream.
 //
-// Package internal/request/eventstream turns frames into server-sent events and back. The data of
+// Package internal/codec/eventstream turns frames into server-sent events and back. The data of
 // such an event is the union ConverseStreamOutput: an object whose only member has the
 // name of the event, such as {"messageStart":{"role":"assistant"}}. This package knows only
 // that form.

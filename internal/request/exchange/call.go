@@ -7,6 +7,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 	"github.com/isogloss-gateway/isogloss/internal/codec"
+	"github.com/isogloss-gateway/isogloss/internal/codec/gates"
 	"github.com/isogloss-gateway/isogloss/internal/targets/params"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
@@ -42,7 +43,7 @@ func (l *Limits) Check(at *settings.At) {
 // Settings are the parts of the configuration that lanes read.
 type Settings struct {
 	Limits   Limits
-	Gates    *provider.Gates
+	Gates    *gates.Table
 	Fidelity llm.Mode // the default mode; empty means llm.Default
 
 	// SaltKey is the key of the salts for prefix caches, the same on all nodes.

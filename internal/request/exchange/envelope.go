@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/isogloss-gateway/isogloss/internal/codec"
-	"github.com/isogloss-gateway/isogloss/internal/request/eventstream"
+	"github.com/isogloss-gateway/isogloss/internal/codec/eventstream"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"

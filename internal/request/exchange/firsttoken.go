@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"github.com/isogloss-gateway/isogloss/internal/codec"
+	"github.com/isogloss-gateway/isogloss/internal/codec/pair"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -27,7 +28,7 @@ type decodedToken struct {
 }
 
 func (f *decodedToken) Event(e sse.Event) (bool, *llm.Error) {
-	f.events = f.decoder.Decode(e.Name, upstream.EventData(e), f.events[:0])
+	f.events = f.decoder.Decode(e.Name, pair.EventData(e), f.events[:0])
 	return f.find()
 }
 

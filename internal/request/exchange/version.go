@@ -96,27 +96,6 @@ func acceptsSampling(d *codec.Dialect, p *provider.Provider) bool {
 	return slices.ContainsFunc(d.Versions.Known, func(v codec.Version) bool { return !v.NoSampling && acceptsVersion(d, p, v.Name) })
 }
 
-// ReportSampling reports sampling values in a request whose version rejects them. Another
-// dialect still accepts them (VER-05).
-func (c *Call) ReportSampling(ask *llm.Request, report *llm.Report) {
-	v := c.Dialect.Versions
-	if v == nil {
-		return
-	}
-	i := slices.IndexFunc(v.Known, func(v codec.Version) bool { return v.Name == c.Version })
-	if i < 0 || !v.Known[i].NoSampling {
-		return
-	}
-	for _, s := range []struct {
-		name  string
-		value llm.Number
-	}{{"temperature", ask.Sampling.Temperature}, {"top_p", ask.Sampling.TopP}, {"top_k", ask.Sampling.TopK}} {
-		if s.value != "" {
-			report.Approximate("sampling."+s.name, "sampling.version", s.name+" is not a part of version "+v.Known[i].Name+"; it is passed on")
-		}
-	}
-}
-
 // UpstreamPath returns the path of a verbatim request.
 func (c *Call) UpstreamPath(t *Target, stream bool) (string, *llm.Error) {
 	if c.Dialect.UpstreamPath == nil {

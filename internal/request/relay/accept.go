@@ -3,8 +3,8 @@ package relay
 import (
 	"net/http"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/conversation"
 	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
-	"github.com/isogloss-gateway/isogloss/internal/request/conversation"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/llm"
 )

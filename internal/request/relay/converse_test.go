@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/request/eventstream"
+	"github.com/isogloss-gateway/isogloss/internal/codec/eventstream"
 	"github.com/isogloss-gateway/isogloss/internal/targets/params"
 	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/protocol"

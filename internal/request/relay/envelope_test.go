@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/internal/codec"
+	"github.com/isogloss-gateway/isogloss/internal/codec/eventstream"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
-	"github.com/isogloss-gateway/isogloss/internal/request/eventstream"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/protocol"

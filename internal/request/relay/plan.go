@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/codec"
-	"github.com/isogloss-gateway/isogloss/internal/request/conversation"
+	"github.com/isogloss-gateway/isogloss/internal/codec/conversation"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/request/lane/translate"
 	"github.com/isogloss-gateway/isogloss/internal/targets/balance"

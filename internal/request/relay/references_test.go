@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/conversation"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
-	"github.com/isogloss-gateway/isogloss/internal/request/conversation"
 	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/protocol"

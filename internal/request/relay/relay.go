@@ -30,12 +30,12 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
 	"github.com/isogloss-gateway/isogloss/internal/codec"
+	"github.com/isogloss-gateway/isogloss/internal/codec/conversation"
 	"github.com/isogloss-gateway/isogloss/internal/edge/framing"
 	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/money/billing"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/internal/request/capture"
-	"github.com/isogloss-gateway/isogloss/internal/request/conversation"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/request/lane/translate"
 	"github.com/isogloss-gateway/isogloss/internal/request/lane/verbatim"

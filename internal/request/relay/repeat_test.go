@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/conversation"
 	"github.com/isogloss-gateway/isogloss/internal/request/cache"
-	"github.com/isogloss-gateway/isogloss/internal/request/conversation"
 	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 

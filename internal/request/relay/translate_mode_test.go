@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/codec/gates"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
@@ -109,7 +110,7 @@ func TestStrictLeavesTheVerbatimLaneAlone(t *testing.T) {
 func TestGatesAreUsed(t *testing.T) {
 	const ask = `{"model":"m","temperature":0.5,"messages":[{"role":"user","content":"Hi"}]}`
 	g := newGateway(t, speaking(anthropicDialect), func(g *gateway) {
-		g.state.Gates = provider.NewGates([]provider.Gate{{Protocol: anthropicDialect, Patterns: []string{"m*"}, Gates: protocol.Gates{NoSampling: true, MaxOutput: 777}}})
+		g.state.Gates = gates.New([]gates.Rule{{Protocol: anthropicDialect, Patterns: []string{"m*"}, Gates: protocol.Gates{NoSampling: true, MaxOutput: 777}}})
 	})
 	g.up.Answer(upstreamtest.JSON(200, messagesResponse))
 	_, _, _ = g.post(t, chatPath, ask)

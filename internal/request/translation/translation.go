@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"github.com/isogloss-gateway/isogloss/internal/codec"
-	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
+	"github.com/isogloss-gateway/isogloss/internal/codec/gates"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
@@ -80,7 +80,7 @@ func (t Translation) request(from, to protocol.Translator, in []byte, report *ll
 		req.Stream = true
 	}
 	model := cmp.Or(t.Model, req.Model, unnamed)
-	sent, err := to.EncodeRequest(req, protocol.Target{Model: model, Gates: provider.GatesFor(&provider.Provider{Protocol: to.Name()}, model)}, report)
+	sent, err := to.EncodeRequest(req, protocol.Target{Model: model, Gates: (*gates.Table)(nil).For(to.Name(), model)}, report)
 	out.Body, out.Path = sent.Body, sent.Path
 	refused := report.Err()
 	dialectNamed(t.From).NameFields(from, protocol.Incoming{Body: in, Stream: t.Stream}, req, report.Losses)

@@ -1,11 +1,12 @@
 package provider
 
 import (
+	"github.com/isogloss-gateway/isogloss/internal/codec/gates"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // Build returns the gate of the settings.
-func (g *GateSettings) Build() Gate {
+func (g *GateSettings) Build() gates.Rule {
 	switch {
 	case g.Match == "":
 		g.Wrong("match", "is required; write the models that are meant, such as \"claude-x*\"")
@@ -16,7 +17,7 @@ func (g *GateSettings) Build() Gate {
 	case g.Adaptive && g.Budget:
 		g.Wrong("budget", "excludes adaptive; keep one of them")
 	}
-	return Gate{
+	return gates.Rule{
 		Protocol: g.Protocol,
 		Patterns: []string{g.Match},
 		Gates: protocol.Gates{

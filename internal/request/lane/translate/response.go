@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/request/conversation"
+	"github.com/isogloss-gateway/isogloss/internal/codec/conversation"
+	"github.com/isogloss-gateway/isogloss/internal/codec/pair"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -24,7 +25,7 @@ func (l *Lane) SameDialect(c *exchange.Call, t *exchange.Target, tap protocol.Ta
 		ask = &llm.Request{Model: c.Body.Model, IncludeUsage: c.Body.Usage}
 	}
 	ask.Stream = c.Body.Stream
-	a := &attempt{lane: l, call: c, target: t, codec: c.Dialect.Codec, ask: ask, created: time.Now().Unix(), tap: tap, losses: losses, fidelity: exchange.FidelityOf(losses)}
+	a := &attempt{lane: l, call: c, target: t, pair: pairOf(c, t), codec: c.Dialect.Codec, ask: ask, created: time.Now().Unix(), tap: tap, losses: losses, fidelity: exchange.FidelityOf(losses)}
 	if c.Dialect.NewAssembler != nil && !ask.Stream {
 		a.assemble = c.Dialect.NewAssembler()
 	}
@@ -64,24 +65,19 @@ func (a *attempt) deliverBody(d *exchange.Delivery) *llm.Error {
 	if err != nil {
 		return err
 	}
-	resp, err := a.target.Dialect.Codec.DecodeResponse(upstream.ValidUTF8(body))
+	resp, err := a.target.Dialect.Codec.DecodeResponse(pair.ValidUTF8(body))
 	release() // not later, because a slow client would keep it
 	if err != nil {
 		return err
 	}
-	if made := a.makes(); made != "" {
-		for _, c := range resp.Choices {
-			for _, b := range c.Blocks {
-				relabelSeals(b.Common().Seals, string(a.target.Dialect.Name), made)
-			}
-		}
-	}
+	a.pair.Relabel(resp)
 	if mode := a.target.Provider.ThinkTags; mode.Parses() {
 		if resp, err = splitThinking(mode, resp); err != nil {
 			return err
 		}
 	}
-	if err := a.checkOutput(resp); err != nil {
+	if err := a.pair.CheckOutput(resp); err != nil {
+		a.summary.Usage = resp.Usage
 		return err
 	}
 	if a.ask.Stream {

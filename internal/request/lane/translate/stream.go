@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/codec"
-	"github.com/isogloss-gateway/isogloss/internal/request/conversation"
+	"github.com/isogloss-gateway/isogloss/internal/codec/conversation"
+	"github.com/isogloss-gateway/isogloss/internal/codec/pair"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -19,9 +19,6 @@ import (
 // maxHeld limits how many bytes of a response are held back before its first visible
 // part.
 const maxHeld = 64 << 10
-
-// maxLosses limits the losses that are reported for one stream.
-const maxLosses = 32
 
 // deliverStream sends a stream in the client's dialect.
 func (a *attempt) deliverStream(d *exchange.Delivery) *llm.Error {
@@ -63,10 +60,7 @@ func (a *attempt) readStream(d *exchange.Delivery, do eventFunc) *llm.Error {
 
 func (a *attempt) newStreamReader(d *exchange.Delivery, do eventFunc) *streamReader {
 	a.stream = &streamReader{attempt: a, delivery: d, do: do,
-		events: upstream.NewEvents(d.Trip.Response.Body, a.call.Settings.Limits.Event), decoder: a.target.Dialect.Codec.NewStreamDecoder()}
-	if made := a.makes(); made != "" {
-		a.stream.decoder = &makerDecoder{StreamDecoder: a.stream.decoder, from: string(a.target.Dialect.Name), to: made}
-	}
+		events: upstream.NewEvents(d.Trip.Response.Body, a.call.Settings.Limits.Event), decoder: a.pair.NewDecoder(), ends: pair.Ends{Choices: a.choices}}
 	if mode := a.target.Provider.ThinkTags; mode.Parses() && !a.resumes {
 		a.stream.decoder = &thinkDecoder{StreamDecoder: a.stream.decoder, think: newThinkSplitter(mode)}
 	}
@@ -84,7 +78,7 @@ type streamReader struct {
 	batch    sse.Batch // the last read
 	err      error
 	decoded  []llm.Event
-	ended    int // choices that have a finish reason
+	ends     pair.Ends
 }
 
 // decodeBatch decodes the events of one read. It reports whether the stream is over.
@@ -94,8 +88,8 @@ func (r *streamReader) decodeBatch() (over bool, err *llm.Error) {
 	for e := range r.batch.Events() {
 		r.decode(e)
 	}
-	r.decoded = r.attempt.endMalformed(r.decoded)
-	r.countEnds(r.decoded)
+	r.decoded = r.attempt.pair.EndMalformed(r.decoded)
+	r.ends.Add(r.decoded)
 	left := r.err != nil && !errors.Is(r.err, io.EOF) && r.delivery.LeftFinished()
 	if r.err != nil && !left {
 		r.finish()
@@ -112,7 +106,7 @@ func (r *streamReader) decodeBatch() (over bool, err *llm.Error) {
 
 func (r *streamReader) decode(e sse.Event) {
 	r.delivery.Result.Events++
-	data := upstream.EventData(e)
+	data := pair.EventData(e)
 	if r.attempt.tap != nil {
 		r.attempt.tap.Event(data)
 	}
@@ -130,38 +124,12 @@ func (r *streamReader) finish() {
 		r.decode(last)
 	}
 	before := len(r.decoded)
-	r.decoded = r.attempt.endMalformed(r.decoder.Finish(r.decoded))
-	r.requireChoices(min(before, len(r.decoded)))
+	r.decoded = r.attempt.pair.EndMalformed(r.decoder.Finish(r.decoded))
+	r.ends.Require(r.decoded, min(before, len(r.decoded)))
 	if n := len(r.decoded); n > before && !clean {
 		if _, failed := r.decoded[n-1].(llm.Failure); failed {
 			r.decoded[n-1] = llm.Failure{Err: r.delivery.Trip.StreamError(r.err, r.attempt.call.Settings.Limits.Event)}
 		}
-	}
-}
-
-// countEnds counts the choices that end.
-func (r *streamReader) countEnds(events []llm.Event) {
-	for _, e := range events {
-		c, ok := e.(llm.ChoiceEnd)
-		if !ok {
-			continue
-		}
-		if r.ended++; c.Stop.Kind == llm.PromptBlocked {
-			r.ended = r.attempt.choices // one reason stands for all
-		}
-	}
-}
-
-// requireChoices replaces an End that only the end of the stream has proved, unless each requested choice has
-// ended. The events from start on are those of the decoder's Finish.
-func (r *streamReader) requireChoices(start int) {
-	r.countEnds(r.decoded[start:])
-	n := len(r.decoded)
-	if n == start || r.ended >= r.attempt.choices {
-		return
-	}
-	if _, end := r.decoded[n-1].(llm.End); end {
-		r.decoded[n-1] = llm.Failure{Err: codec.Truncated()}
 	}
 }
 
@@ -192,7 +160,7 @@ type progress struct {
 
 // lossReport is what a stream tells its client of losses.
 type lossReport struct {
-	outline  outline
+	outline  pair.Outline
 	declared bool   // the headers announce the trailer with the losses
 	told     string // the losses in the headers
 }
@@ -207,7 +175,7 @@ type recording struct {
 func (a *attempt) newStreamWriter(d *exchange.Delivery) *streamWriter {
 	w := &streamWriter{attempt: a, delivery: d, encoder: a.codec.NewStreamEncoder(a.ask), undo: &a.undo}
 	w.ended = make(map[int]bool, 1)
-	w.outline = newOutline(a.codec.Name(), a.call.Complete != nil)
+	w.outline = pair.NewOutline(a.codec.Name(), a.call.Complete != nil)
 	w.seals, w.stored = a.recordSeals(), a.recordResponse()
 	if a.call.Array {
 		w.encoder = a.call.Dialect.NewArrayEncoder(a.ask)
@@ -229,7 +197,7 @@ func (w *streamWriter) encode(events []llm.Event) *llm.Error {
 			continue
 		}
 		w.seals.Event(e)
-		w.outline.add(e)
+		w.outline.Add(e)
 		switch f := e.(type) {
 		case llm.Failure:
 			if f.Err = w.attempt.clientError(f.Err); !w.visible && !w.delivery.Writer.Started() {
@@ -322,22 +290,16 @@ func (a *attempt) completeStart(e llm.Start) llm.Start {
 	return e
 }
 
-// reportBlock reports the losses of a block that is neither text nor reasoning nor a tool
-// call. Such blocks are rare, and only the codec knows its losses, so reportBlock encodes
-// the block as a response. The header is already sent, so the losses are only logged.
+// reportBlock reports the losses of a block. The header is already sent, so the losses are only
+// logged.
 func (a *attempt) reportBlock(b llm.Block) {
-	switch b.(type) {
-	case *llm.Media, *llm.ToolResult, *llm.ServerCall, *llm.Opaque:
-	default:
+	if len(a.losses) >= pair.MaxLosses {
 		return
 	}
-	if len(a.losses) >= maxLosses {
-		return
+	if losses := pair.BlockLosses(a.codec, b); len(losses) > 0 {
+		a.losses = append(a.losses, losses...)
+		a.fidelity = exchange.FidelityOf(a.losses)
 	}
-	var report llm.Report
-	a.codec.EncodeResponse(&llm.Response{Usage: &llm.Usage{}, Choices: []llm.Choice{{Blocks: []llm.Block{llm.CopyBlock(b)}, Stop: llm.Stop{Kind: llm.EndTurn}}}}, &llm.Request{}, &report)
-	a.losses = append(a.losses, report.Losses...)
-	a.fidelity = exchange.FidelityOf(a.losses)
 }
 
 // tooLong reports whether the last event of the stream would exceed the limit, in

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/codec"
-	"github.com/isogloss-gateway/isogloss/internal/request/conversation"
+	"github.com/isogloss-gateway/isogloss/internal/codec/conversation"
+	"github.com/isogloss-gateway/isogloss/internal/codec/pair"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -48,6 +49,7 @@ type attempt struct {
 	lane    *Lane
 	call    *exchange.Call
 	target  *exchange.Target
+	pair    pair.Pair
 	codec   protocol.Translator // encodes and decodes the client's dialect
 	request exchange.Request
 
@@ -67,10 +69,19 @@ type attempt struct {
 	rewrite func(body []byte) ([]byte, *llm.Error)
 }
 
+// pairOf returns the dialects and the model of a call to a target.
+func pairOf(c *exchange.Call, t *exchange.Target) pair.Pair {
+	p := pair.Pair{Client: c.Dialect, Upstream: t.Dialect, Model: t.Model}
+	if c.Body != nil {
+		p.ClientModel = c.Body.Model
+	}
+	return p
+}
+
 // Prepare translates the request. If it fails, the result's fidelity lists the losses
 // that caused the failure.
 func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, o exchange.Options) (exchange.Prepared, *llm.Error) {
-	a := &attempt{lane: l, call: c, target: t, codec: c.Dialect.Codec, fidelity: exchange.Exact}
+	a := &attempt{lane: l, call: c, target: t, pair: pairOf(c, t), codec: c.Dialect.Codec, fidelity: exchange.Exact}
 	report, err := c.NewReport()
 	if err != nil {
 		return a, err
@@ -133,9 +144,11 @@ func (a *attempt) translate(report *llm.Report, o exchange.Options) *llm.Error {
 	a.call.Params.Apply(ask, report)
 	send := *ask
 	send.Stream = ask.Stream || o.Stream || p.UpstreamStream == provider.Always
-	send.Turns = a.seals(ask.Turns)
+	send.Turns = a.pair.Turns(ask.Turns, func(origin string, turns []llm.Turn) []llm.Turn {
+		return a.lane.Seals.Restore(a.caller(), origin, turns)
+	})
 	send.IncludeUsage = true // for billing; the client gets usage only if it requested it
-	a.call.ReportSampling(ask, report)
+	pair.ReportSampling(a.call.Dialect, a.call.Version, ask, report)
 	if a.call.Complete != nil {
 		a.call.Complete.Report(report)
 	}
@@ -152,22 +165,10 @@ func (a *attempt) translate(report *llm.Report, o exchange.Options) *llm.Error {
 	if a.call.PreviousID != "" {
 		ask.State.PreviousID = a.call.PreviousID // the response repeats it
 	}
-	a.ask, a.undo, a.choices = ask, llm.Undo{Names: out.Names}, requestedChoices(&send, report)
+	a.ask, a.undo, a.choices = ask, llm.Undo{Names: out.Names}, pair.Choices(&send, report)
 	a.request.Stream = send.Stream
 	return a.setRequest(out, report.Losses)
 }
-
-// requestedChoices returns the choices of a request that was encoded with a report.
-func requestedChoices(ask *llm.Request, report *llm.Report) int {
-	const path = "output.choices"
-	if n := ask.Output.Choices; n != nil && !slices.ContainsFunc(report.Losses, func(l llm.Loss) bool { return l.Path == path }) {
-		return int(min(*n, maxChoices))
-	}
-	return 1
-}
-
-// maxChoices limits the number of choices. It is more than any vendor generates.
-const maxChoices = 1 << 16
 
 // decodeRequest decodes the client's request. It rejects a request that refers to state
 // that only the client's own vendor has (RSP-17, RSP-18).

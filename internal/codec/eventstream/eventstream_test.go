@@ -15,7 +15,7 @@ import (
 	awsstream "github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 
 	"github.com/isogloss-gateway/isogloss/internal/codec"
-	"github.com/isogloss-gateway/isogloss/internal/request/eventstream"
+	"github.com/isogloss-gateway/isogloss/internal/codec/eventstream"
 	"github.com/isogloss-gateway/isogloss/internal/test/growth"
 	"github.com/isogloss-gateway/isogloss/sse"
 )

@@ -1,4 +1,4 @@
-package provider
+package gates
 
 import (
 	"reflect"
@@ -47,22 +47,19 @@ func TestGates(t *testing.T) {
 		{gemini, "gemini-3-pro-preview", protocol.Gates{Efforts: []string{"low", "high"}}},
 		{chat, "claude-opus-5", protocol.Gates{}},
 	} {
-		var none *Gates
+		var none *Table
 		if got := none.For(c.protocol, c.model); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s %s: %+v, want %+v", c.protocol, c.model, got, c.want)
-		}
-		if got := GatesFor(&Provider{Protocol: c.protocol}, c.model); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s %s: GatesFor has another opinion: %+v", c.protocol, c.model, got)
 		}
 	}
 }
 
 func TestGatesOfTheOperatorComeFirst(t *testing.T) {
-	own := []Gate{
+	own := []Rule{
 		{protocol.Anthropic, []string{"Claude-X.1*", "other/*"}, protocol.Gates{NoStop: true}},
 		{protocol.Anthropic, []string{"claude-x*"}, protocol.Gates{MaxOutput: 7}},
 	}
-	g := NewGates(own)
+	g := New(own)
 	for model, want := range map[string]protocol.Gates{
 		"claude-x-1-pro": {NoStop: true},
 		"OTHER/a/b":      {NoStop: true},
@@ -109,7 +106,7 @@ func TestMatches(t *testing.T) {
 }
 
 func BenchmarkGates(b *testing.B) {
-	g := NewGates(nil)
+	g := New(nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		if g.For(protocol.Anthropic, "claude-sonnet-4").MaxOutput == 0 {

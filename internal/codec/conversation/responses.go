@@ -23,16 +23,23 @@ const (
 // received, and each item of the response under its own id. A request is stored with its
 // reference to the earlier response instead of the earlier turns. A conversation of n turns
 // takes n entries and not n²/2.
-type Responses struct{ store *store }
+type Responses struct {
+	store   keeper
+	bounded *store // nil: others bound the values
+}
 
 // NewResponses returns an empty store that stores nothing until SetMaxBytes is called.
 func NewResponses() *Responses {
-	return &Responses{newStore(bounds{ttl: responsesTTL, maxEntries: responsesMaxEntries, maxValue: responsesMaxValue})}
+	s := newStore(bounds{ttl: responsesTTL, maxEntries: responsesMaxEntries, maxValue: responsesMaxValue})
+	return &Responses{s, s}
 }
+
+// NewResponsesIn returns responses that are stored in values, which belong to one caller.
+func NewResponsesIn(values Values) *Responses { return &Responses{store: &outside{values: values}} }
 
 // SetMaxBytes sets the maximum size of all stored responses. 0 removes them and disables
 // the store.
-func (r *Responses) SetMaxBytes(n int64) { r.store.setMaxBytes(n) }
+func (r *Responses) SetMaxBytes(n int64) { r.bounded.setMaxBytes(n) }
 
 // Expand replaces the references of a request by the caller's stored items. It returns
 // nil if the request refers to nothing that is stored. maxBytes bounds the size of what
@@ -107,7 +114,7 @@ const (
 
 // callerResponses are the stored responses of one caller.
 type callerResponses struct {
-	store  *store
+	store  keeper
 	caller Caller
 }
 

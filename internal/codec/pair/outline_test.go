@@ -1,4 +1,4 @@
-package translate
+package pair
 
 import (
 	"slices"
@@ -39,16 +39,15 @@ func TestOutline(t *testing.T) {
 			for _, codec := range all.Codecs() {
 				var want llm.Report
 				codec.EncodeResponse(resp, &llm.Request{}, &want)
-				a := &attempt{codec: codec}
-				o := newOutline(codec.Name(), false)
+				o := NewOutline(codec.Name(), false)
 				for _, e := range llm.Explode(resp) {
-					o.add(e)
+					o.Add(e)
 				}
-				a.reportRest(&o)
-				if got := codes(a.losses); got != codes(want.Losses) {
+				losses := o.Losses(codec)
+				if got := codes(losses); got != codes(want.Losses) {
 					t.Errorf("%s: %s, want %s", codec.Name(), got, codes(want.Losses))
 				}
-				reported += len(a.losses)
+				reported += len(losses)
 			}
 		}
 	}
@@ -68,21 +67,20 @@ func codes(losses []llm.Loss) string {
 
 // TestOutlineOfInterleavedBlocks checks that each block gets text once.
 func TestOutlineOfInterleavedBlocks(t *testing.T) {
-	o := newOutline("openai-chat", false)
-	o.add(llm.Start{})
+	o := NewOutline("openai-chat", false)
+	o.Add(llm.Start{})
 	for i := range 2 {
-		o.add(llm.BlockStart{Index: i, Block: &llm.ToolCall{CallID: "1", Name: "f", Kind: llm.FunctionTool}})
+		o.Add(llm.BlockStart{Index: i, Block: &llm.ToolCall{CallID: "1", Name: "f", Kind: llm.FunctionTool}})
 	}
 	for i := range 9 {
-		o.add(llm.Delta{Index: i % 2, Text: "{"})
+		o.Add(llm.Delta{Index: i % 2, Text: "{"})
 	}
-	o.add(llm.ChoiceEnd{Stop: llm.Stop{Kind: llm.ToolUse}})
-	o.add(llm.UsageUpdate{})
-	o.add(llm.End{})
+	o.Add(llm.ChoiceEnd{Stop: llm.Stop{Kind: llm.ToolUse}})
+	o.Add(llm.UsageUpdate{})
+	o.Add(llm.End{})
 	for _, codec := range all.Codecs() {
-		a := &attempt{codec: codec}
-		if a.reportRest(&o); len(a.losses) > 0 {
-			t.Errorf("%s: %v", codec.Name(), a.losses)
+		if losses := o.Losses(codec); len(losses) > 0 {
+			t.Errorf("%s: %v", codec.Name(), losses)
 		}
 	}
 }
@@ -90,21 +88,21 @@ func TestOutlineOfInterleavedBlocks(t *testing.T) {
 // TestOutlineIsBounded checks that an outline holds neither the text nor any number of
 // blocks.
 func TestOutlineIsBounded(t *testing.T) {
-	o := newOutline("openai-chat", false)
-	o.add(llm.Start{})
-	o.add(llm.BlockStart{Block: &llm.Text{}})
+	o := NewOutline("openai-chat", false)
+	o.Add(llm.Start{})
+	o.Add(llm.BlockStart{Block: &llm.Text{}})
 	for range 1000 {
-		o.add(llm.Delta{Text: strings.Repeat("x", 1000)})
+		o.Add(llm.Delta{Text: strings.Repeat("x", 1000)})
 	}
 	for range 1000 {
-		o.add(llm.Cite{Citation: llm.Citation{Quote: strings.Repeat("x", 1000)}})
-		o.add(llm.Logprobs{Raw: llm.Raw(`{"token":"` + strings.Repeat("x", 1000) + `","logprob":0}`)})
+		o.Add(llm.Cite{Citation: llm.Citation{Quote: strings.Repeat("x", 1000)}})
+		o.Add(llm.Logprobs{Raw: llm.Raw(`{"token":"` + strings.Repeat("x", 1000) + `","logprob":0}`)})
 	}
 	if o.full {
 		t.Error("text, citations or log probabilities count")
 	}
 	for i := range 1000 {
-		o.add(llm.BlockStart{Index: i + 1, Block: &llm.Text{}})
+		o.Add(llm.BlockStart{Index: i + 1, Block: &llm.Text{}})
 	}
 	if !o.full {
 		t.Error("blocks do not count")

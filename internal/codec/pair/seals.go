@@ -1,4 +1,4 @@
-package translate
+package pair
 
 import (
 	"slices"
@@ -19,20 +19,19 @@ func maker(d *codec.Dialect, model string) protocol.Name {
 	return d.Name
 }
 
-// seals returns the turns with the seals that the target's model reads under the name of the
-// target's protocol. They are the seals of the model's maker, of any protocol that serves it: what
-// the client sent, and what the gateway has stored for it.
-func (a *attempt) seals(turns []llm.Turn) []llm.Turn {
-	own, reads := a.target.Dialect.Name, maker(a.target.Dialect, a.target.Model)
-	client := a.call.Dialect
-	if client == a.target.Dialect {
-		return relabel(a.lane.Seals.Restore(a.caller(), string(own), turns), string(reads), string(own))
+// Turns returns the turns with the seals that the model reads under the name of the upstream's
+// protocol. They are the seals of the model's maker, of any protocol that serves it: what the
+// client sent, and what restore adds of those that an origin has made.
+func (p *Pair) Turns(turns []llm.Turn, restore func(origin string, turns []llm.Turn) []llm.Turn) []llm.Turn {
+	own, reads := p.Upstream.Name, maker(p.Upstream, p.Model)
+	if p.Client == p.Upstream {
+		return relabel(restore(string(own), turns), string(reads), string(own))
 	}
-	turns = relabel(turns, string(client.Name), string(maker(client, a.call.Body.Model)))
+	turns = relabel(turns, string(p.Client.Name), string(maker(p.Client, p.ClientModel)))
 	if reads != own {
 		turns = relabel(turns, string(own), "") // of another maker's model
 	}
-	return relabel(a.lane.Seals.Restore(a.caller(), string(reads), turns), string(reads), string(own))
+	return relabel(restore(string(reads), turns), string(reads), string(own))
 }
 
 // relabel returns turns in which the seals of one origin have another. It does not change its
@@ -125,12 +124,34 @@ func (d *makerDecoder) relabel(events []llm.Event, start int) []llm.Event {
 	return events
 }
 
-// makes returns the protocol of the seals in the target's responses, or "" if it is the target's
-// own or if the client has the target's dialect.
-func (a *attempt) makes() string {
-	name := maker(a.target.Dialect, a.target.Model)
-	if name == a.target.Dialect.Name || a.call.Dialect == a.target.Dialect {
+// makes returns the protocol of the seals in the upstream's responses, or "" if it is the upstream's
+// own or if the client has the upstream's dialect.
+func (p *Pair) makes() string {
+	name := maker(p.Upstream, p.Model)
+	if name == p.Upstream.Name || p.Client == p.Upstream {
 		return ""
 	}
 	return string(name)
+}
+
+// NewDecoder returns a decoder for the upstream's stream. It names the maker of each seal.
+func (p *Pair) NewDecoder() protocol.StreamDecoder {
+	decoder := p.Upstream.Codec.NewStreamDecoder()
+	if made := p.makes(); made != "" {
+		return &makerDecoder{StreamDecoder: decoder, from: string(p.Upstream.Name), to: made}
+	}
+	return decoder
+}
+
+// Relabel names the maker of each seal in the upstream's response.
+func (p *Pair) Relabel(resp *llm.Response) {
+	made := p.makes()
+	if made == "" {
+		return
+	}
+	for _, c := range resp.Choices {
+		for _, b := range c.Blocks {
+			relabelSeals(b.Common().Seals, string(p.Upstream.Name), made)
+		}
+	}
 }

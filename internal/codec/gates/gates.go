@@ -1,4 +1,5 @@
-package provider
+// Package gates has the rules about the parameters that certain models accept.
+package gates
 
 import (
 	"strings"
@@ -6,51 +7,51 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Gate is a rule about the parameters that certain models of a protocol accept. In a
+// Rule is a rule about the parameters that certain models of a protocol accept. In a
 // pattern * matches any text. Names are compared in lower case, with dots as dashes.
-type Gate struct {
+type Rule struct {
 	Protocol protocol.Name
 	Patterns []string
 	Gates    protocol.Gates
 }
 
-// Gates is an immutable table of rules. A nil Gates has the built-in rules.
-type Gates struct{ rows []gateRow }
+// Table is an immutable table of rules. A nil Table has the built-in rules.
+type Table struct{ rows []row }
 
-type gateRow struct {
+type row struct {
 	protocol protocol.Name
 	patterns [][]string // each split at its stars
 	gates    protocol.Gates
 }
 
-var builtIn = NewGates(nil)
+var builtIn = New(nil)
 
-// NewGates returns a table with the given rules before the built-in ones. The first
+// New returns a table with the given rules before the built-in ones. The first
 // match applies.
-func NewGates(first []Gate) *Gates {
-	g := &Gates{}
-	for _, row := range append(first[:len(first):len(first)], builtInRows()...) {
-		patterns := make([][]string, len(row.Patterns))
-		for i, p := range row.Patterns {
+func New(first []Rule) *Table {
+	g := &Table{}
+	for _, rule := range append(first[:len(first):len(first)], builtInRows()...) {
+		patterns := make([][]string, len(rule.Patterns))
+		for i, p := range rule.Patterns {
 			patterns[i] = strings.Split(plain(p), "*")
 		}
-		g.rows = append(g.rows, gateRow{row.Protocol, patterns, row.Gates})
+		g.rows = append(g.rows, row{rule.Protocol, patterns, rule.Gates})
 	}
 	return g
 }
 
 // builtInRows returns the vendors' documented rules. Exceptions precede general rules.
-func builtInRows() []Gate {
+func builtInRows() []Rule {
 	rows := vendorRows()
 	for _, row := range vendorRows() {
 		if row.Protocol == protocol.Anthropic { // the same models behind another protocol
-			rows = append(rows, Gate{protocol.Converse, row.Patterns, row.Gates})
+			rows = append(rows, Rule{protocol.Converse, row.Patterns, row.Gates})
 		}
 	}
 	return rows
 }
 
-func vendorRows() []Gate {
+func vendorRows() []Rule {
 	modern := protocol.Gates{NoSampling: true, NoPrefill: true, Adaptive: true, MidSystem: true, MaxOutput: 64000}
 	always := modern
 	always.LeastReasoning = "low"
@@ -58,7 +59,7 @@ func vendorRows() []Gate {
 	unforced.NoForcedTool = true
 	between := unforced
 	between.LeastReasoning = "between_tools"
-	return []Gate{
+	return []Rule{
 		{protocol.Anthropic, []string{"*sonnet-5-5*"}, between},
 		{protocol.Anthropic, []string{"*opus-5-5*", "*fable-5-*", "*mythos-5-*"}, unforced},
 		{protocol.Anthropic, []string{"*fable*", "*mythos*"}, always},
@@ -81,7 +82,7 @@ func vendorRows() []Gate {
 }
 
 // For returns the rule for a model of a protocol.
-func (g *Gates) For(name protocol.Name, model string) protocol.Gates {
+func (g *Table) For(name protocol.Name, model string) protocol.Gates {
 	if g == nil {
 		g = builtIn
 	}
@@ -122,19 +123,3 @@ func matches(parts []string, name string) bool {
 
 // plain normalises a name or a pattern for comparison.
 func plain(name string) string { return strings.ReplaceAll(strings.ToLower(name), ".", "-") }
-
-// GatesFor returns the built-in rule for a provider's model.
-func GatesFor(p *Provider, model string) protocol.Gates { return builtIn.For(p.Protocol, model) }
-
-// KnowsCustomTools reports whether a provider accepts custom tools with free text. Only
-// OpenAI does; other servers of its dialect reject them.
-func (p *Provider) KnowsCustomTools() bool {
-	host := p.BaseURL.Hostname()
-	return strings.HasSuffix(host, ".openai.com") || strings.HasSuffix(host, ".openai.azure.com")
-}
-
-// LimitsCallIDs reports whether a provider of Chat Completions rejects long ids of calls: OpenAI and Azure do. Other
-// servers make longer ones themselves, such as vLLM.
-func (p *Provider) LimitsCallIDs() bool {
-	return p.KnowsCustomTools() || strings.HasSuffix(p.BaseURL.Hostname(), ".azure.com")
-}

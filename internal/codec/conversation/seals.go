@@ -27,13 +27,16 @@ const (
 // conversation before the response and the response's first tool call. If the id of the
 // call is not random, the system text is a part of the key too, because some servers use
 // the same ids in every conversation.
-type Seals struct{ store *store }
+type Seals struct{ store keeper }
 
 // NewSeals returns an empty store with its default bounds: one hour after the last
 // use, 16 Ki responses, 256 KiB each and 64 MiB together.
 func NewSeals() *Seals {
 	return &Seals{newStore(bounds{ttl: sealsTTL, maxEntries: sealsMaxEntries, maxValue: sealsMaxValue, maxBytes: sealsMaxBytes})}
 }
+
+// NewSealsIn returns seals that are kept in values, which belong to one caller.
+func NewSealsIn(values Values) *Seals { return &Seals{&outside{values: values}} }
 
 // Restore returns the turns with the stored reasoning added to each assistant turn that
 // calls tools and has no seal. A turn with a seal stays as it is: its client sends reasoning

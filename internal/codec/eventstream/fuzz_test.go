@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/isogloss-gateway/isogloss/internal/request/eventstream"
+	"github.com/isogloss-gateway/isogloss/internal/codec/eventstream"
 )
 
 // FuzzReader reads any bytes as a stream of frames: the events and the error do not depend on how the bytes arrive.

@@ -167,20 +167,21 @@ func TestSealsExpire(t *testing.T) {
 
 func TestSealsAreBounded(t *testing.T) {
 	s := NewSeals()
+	kept := s.store.(*store)
 	s.record("a", false, sealedCall("huge", strings.Repeat("x", sealsMaxValue+1), "SIG"))
 	if !s.store.isEmpty() {
 		t.Error("a response above the bound is stored")
 	}
-	s.store.bounds.maxEntries, s.store.bounds.maxBytes = 100, 1<<20
+	kept.bounds.maxEntries, kept.bounds.maxBytes = 100, 1<<20
 	for i := range 200 {
 		s.record("a", false, sealedCall(fmt.Sprint("call_", i), "x", "SIG"))
 	}
-	s.store.checkSize(t)
+	kept.checkSize(t)
 	text := strings.Repeat("y", sealsMaxValue/2)
 	for i := range 20 {
 		s.record("a", false, sealedCall(fmt.Sprint("big_", i), text, "SIG"))
 	}
-	s.store.checkSize(t)
+	kept.checkSize(t)
 }
 
 // TestSealsOfTwoMakers checks that a turn with the seal of one maker does not get the reasoning of another maker, whose
