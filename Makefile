@@ -21,7 +21,7 @@ MUTANTS ?= 200
 
 SCALE ?= 2m
 SCALE_TOOLS ?= $(HOME)/.cache/isogloss-scale
-.PHONY: tools alone recipes growth-short e2e-short coverage claims mutants help build dev check-fast testing-times console console-pictures recording e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-plain test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench streams flames bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: tools alone recipes growth-short e2e-short coverage claims mutants help build dev check-fast testing-times console console-pictures recording e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-plain test-race clouds growth identity dashboards timing fuzz conform conform-random library e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench streams flames bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 .DEFAULT_GOAL := build
 
@@ -182,6 +182,9 @@ conform: build ## the conformance corpus on all 25 dialect pairs
 
 conform-random: build ## random conversations on all 25 dialect pairs; SEED=7 N=5000
 	$(BIN) conform --random --seed $(SEED) --n $(N)
+
+library: ## the whole conformance corpus through the packages that others import
+	go test -count=1 -timeout 20m ./translate -run TestCorpus -whole
 
 e2e: build ## real clients and a real engine against the built binary; PARTS="sdks agents" runs some, WRITE=1 writes docs/evidence/compatibility.md
 	cd e2e && go test -count=1 . && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . $(if $(WRITE),-update) $(PARTS)

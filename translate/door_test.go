@@ -64,8 +64,8 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	req.Header = x.Header
-	for _, name := range []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key"} {
-		req.Header.Set(name, strings.TrimPrefix("Bearer sk-conform-upstream", map[bool]string{true: "Bearer "}[name != "Authorization"]))
+	for name, scheme := range map[string]string{"Authorization": "Bearer ", "X-Api-Key": "", "X-Goog-Api-Key": ""} {
+		req.Header.Set(name, scheme+"sk-conform-upstream")
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
