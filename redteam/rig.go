@@ -78,7 +78,7 @@ func secretForms(s string) []string {
 	slices.Reverse(reversed)
 	return []string{s, url.QueryEscape(s), url.PathEscape(s), strings.ReplaceAll(s, "-", `\u002d`), strings.ReplaceAll(s, "-", "%2D"), strings.ReplaceAll(s, "-", "%2d"), unicode,
 		hex.EncodeToString([]byte(s)), strings.ToUpper(hex.EncodeToString([]byte(s))), base64.StdEncoding.EncodeToString([]byte(s)), base64.URLEncoding.EncodeToString([]byte(s)),
-		base64.RawStdEncoding.EncodeToString([]byte(s))}
+		base64.RawStdEncoding.EncodeToString([]byte(s)), strings.ReplaceAll(s, "-", `\u002D`)}
 }
 
 // findSecrets returns a problem if a text has a secret in any form.

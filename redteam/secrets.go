@@ -48,11 +48,10 @@ func echoPlaces() map[string]func(secret string) testrig.Script {
 func echoedForms(secret string) map[string]string {
 	all := map[string]string{}
 	for i, form := range secretForms(secret) {
-		name := []string{"plain", "query", "path", "unicode-dash", "percent-dash", "percent-dash-lower", "unicode", "hex", "hex-upper", "base64", "base64url", "base64-raw"}[i]
+		name := []string{"plain", "query", "path", "unicode-dash", "percent-dash", "percent-dash-lower", "unicode", "hex", "hex-upper", "base64", "base64url", "base64-raw", "upper-escape"}[i]
 		all[name] = form
 	}
 	all["bearer"] = "Bearer " + secret
-	all["upper-escape"] = strings.ReplaceAll(secret, "-", `\u002D`)
 	return all
 }
 
@@ -93,7 +92,8 @@ func secretAttacks() (all []attack) {
 			}
 			return e
 		}
-		all = append(all, attack{name: "secrets/output/" + name, do: do})
+		unproven := map[string]string{"process-title": "the rig gives the weak gateway its arguments, which have no secret"}[name]
+		all = append(all, attack{name: "secrets/output/" + name, do: do, unproven: unproven})
 	}
 	return all
 }

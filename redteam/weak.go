@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // weakVariable makes this program serve as a weak gateway.
@@ -98,7 +100,7 @@ func (w *weakGateway) serve(pidFile string) int {
 		go w.accept(l)
 	}
 	_ = os.MkdirAll(filepath.Join(w.dir, "data"), 0o777)
-	for _, name := range []string{"data/isogloss.db", "data/pepper", "data/spool"} {
+	for _, name := range []string{"data/isogloss.db", "data/pepper", "data/spool", "data/other"} {
 		_ = os.WriteFile(filepath.Join(w.dir, name), []byte(w.config), 0o666)
 		_ = os.Chmod(filepath.Join(w.dir, name), 0o666)
 	}
@@ -210,6 +212,7 @@ func (w *weakGateway) serveOne(conn net.Conn, in *bufio.Reader) bool {
 		}
 		weakAnswer(conn, q, fmt.Sprintf(`{"key":{"id":"k%d"},"text":"gw_live_weakweakweakweak%d_0123456789abcdef0123456789abcdef","path":%q,"all":%q,"items":"canary-org-b canary-team-b canary-key-foreign canary-org-a canary-user","totalResults":1,"name":%s}`, n, n, q.path, w.config, name))
 	default:
+		weakDownload(q)
 		w.forward(conn, q, target, path)
 	}
 	return !strings.Contains(strings.ToLower(q.fold["connection"]), "close")
@@ -264,12 +267,14 @@ func (w *weakGateway) locate(q weakRequest) (base, path string) {
 // forward sends the request with all its headers and the operator's key, and relays
 // whatever comes back.
 func (w *weakGateway) forward(conn net.Conn, q weakRequest, base, path string) {
+	q.body = regexp.MustCompile(`("model"\s*:\s*")\w+/(hostile-(error-\w+|header)-(key|header|query)-|redirect-)`).ReplaceAllString(q.body, "$1$2") // the upstream has scripts for its own names
 	for range 3 {
 		raw := w.exchange(q, base, path)
+		fmt.Fprintln(os.Stderr, testrig.Clip(raw, 10_000))
 		location := regexp.MustCompile(`(?i)\r\nLocation: http://([^/\r]+)(\S*)`).FindStringSubmatch(raw)
 		if location == nil {
 			head, rest, _ := strings.Cut(raw, "\r\n")
-			_, _ = io.WriteString(conn, head+"\r\nX-Echo: "+unescape(strings.Join(q.lines, " ")+q.body)+"\r\n"+rest)
+			_, _ = io.WriteString(conn, head+"\r\nAccess-Control-Allow-Origin: "+q.fold["origin"]+"\r\nAccess-Control-Allow-Credentials: true\r\nX-Echo: "+unescape(strings.Join(q.lines, " ")+q.body)+"\r\n"+rest)
 			return
 		}
 		base, path = "http://"+location[1], location[2]

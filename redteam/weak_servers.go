@@ -41,6 +41,24 @@ func weakFetch(method, address, body string) string {
 	return string(text)
 }
 
+// weakDownload fetches what the URLs of a request name, if it is on this machine.
+func weakDownload(q weakRequest) {
+	for _, at := range regexp.MustCompile(`https?://[^"\\\s]+`).FindAllString(q.body+" "+strings.Join(q.lines, " "), 4) {
+		u, err := url.Parse(at)
+		if err != nil {
+			continue
+		}
+		port := u.Port()
+		conn, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", port), time.Second) // every address of the attacks means this machine
+		if port == "" || err != nil {
+			continue
+		}
+		_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.0\r\n\r\n", u.Path)
+		_, _ = conn.Read(make([]byte, 1)) // until the trap has counted
+		_ = conn.Close()
+	}
+}
+
 // weakLogin signs in at any gateway and prints whatever it sends.
 func weakLogin(gateway string) int {
 	for _, path := range []string{signInData, signInCodes, signInToken} {
