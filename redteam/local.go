@@ -409,7 +409,7 @@ func socketAttacks() (all []attack) {
 		"both":        "POST /api/v1/keys HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 27\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 		"no-host":     "GET /api/v1/keys HTTP/1.1\r\n\r\n", "form": "POST /api/v1/keys HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 27\r\n\r\n" + key,
 		"page":    "POST /api/v1/keys HTTP/1.1\r\nHost: x\r\nOrigin: https://evil.example\r\nSec-Fetch-Site: cross-site\r\nContent-Type: application/json\r\nContent-Length: 27\r\n\r\n" + key,
-		"connect": "CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: 127.0.0.1:22\r\n\r\n", "absolute": "GET http://evil.example/latest/meta-data HTTP/1.1\r\nHost: evil.example\r\n\r\n", "metrics": "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "inference": "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", "dots": "GET /gateway/../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", "pprof": "GET /debug/pprof/heap HTTP/1.1\r\nHost: x\r\n\r\n",
+		"connect": "CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: 127.0.0.1:22\r\n\r\n", "absolute": "GET http://evil.example/latest/meta-data HTTP/1.1\r\nHost: evil.example\r\n\r\n", "inference": "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", "dots": "GET /gateway/../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", "pprof": "GET /debug/pprof/heap HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
 		do := func(ctx context.Context, r *rig) *evidence {
 			c := r.dialLocal()
