@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -69,11 +70,15 @@ func TestRefusalsSurviveAKill(t *testing.T) {
 				wants(t, d, keys[1], "200")
 
 				s.set(func(s *source) { s.err = nil })
+				stopAgain := follow(t, d)
 				time.Sleep(saveInterval + time.Second)
-				if _, err := os.Stat(o.Snapshot + ".refused"); !os.IsNotExist(err) {
-					t.Errorf("the file remains after the next snapshot: %v", err)
+				for _, path := range []string{o.Snapshot, again.Snapshot} {
+					if _, err := os.Stat(path + ".refused"); !os.IsNotExist(err) {
+						t.Errorf("%s: the file remains after the next snapshot: %v", path, err)
+					}
 				}
 				stop()
+				stopAgain()
 				again.Snapshot = killed(t, o.Snapshot)
 				s.set(func(s *source) { s.err = errAway })
 				wants(t, NewDirectory(again), keys[0], refused)
@@ -181,5 +186,37 @@ func TestFileOfRefusalsHasALimit(t *testing.T) {
 	f.add(Changes{Records: []Record{{ID: "a", Revoked: time.Now()}}})
 	if _, err := os.Stat(path + ".refused"); !os.IsNotExist(err) || !strings.Contains(log.String(), "the file would have over") {
 		t.Errorf("%v; the log: %s", err, log.String())
+	}
+}
+
+// TestRefusalOfALookupSurvivesAKill revokes a key that a node looks up before it reads the change: of another secret, as
+// after a rotation on another node, and of a key that it knew before the store was restored.
+func TestRefusalOfALookupSurvivesAKill(t *testing.T) {
+	for name, look := range map[string]func(d *Directory, s *source, key string){
+		"another secret": func(d *Directory, _ *source, key string) { _ = says(d, otherSecret(key, 4)) },
+		"a reset": func(d *Directory, s *source, key string) {
+			s.set(func(s *source) { s.history++; s.noLists = true })
+			_ = d.Refresh(context.Background())
+			_ = says(d, key)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, p := newSource(), peppers(t)
+			ids, keys := s.stored(p, 1)
+			o := DirectoryOptions{Source: s, Peppers: p, Snapshot: filepath.Join(t.TempDir(), "s")}
+			d := NewDirectory(o)
+			if err := d.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			(&saver{d: d}).save()
+			wants(t, d, keys[0], "200")
+			s.change(ids[0], func(r *Record) { r.Revoked = time.Now() })
+			look(d, s, keys[0])
+			wants(t, d, keys[0], "401 revoked_api_key")
+			again := o
+			again.Snapshot = killed(t, o.Snapshot)
+			s.set(func(s *source) { s.err = errAway })
+			wants(t, NewDirectory(again), keys[0], "401 revoked_api_key")
+		})
 	}
 }
