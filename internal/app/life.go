@@ -76,10 +76,10 @@ func (l *life) drain() {
 // reuse a connection right after a stream: 5 in ten restarts, where this lost none. A
 // signal ends the wait.
 func (l *life) finish(ctx context.Context) {
-	l.announceExit("another process has taken over; open requests are finished", l.pace.finish+l.pace.errorTime)
 	for _, s := range l.each() {
 		_ = s.listener.Close() // first: new connections go to the new process
 	}
+	l.announceExit("another process has taken over; open requests are finished", l.pace.finish+l.pace.errorTime)
 	enough := time.NewTimer(l.pace.finish)
 	defer enough.Stop()
 	tick := time.NewTicker(l.pace.lameDuck / 20)

@@ -61,7 +61,7 @@ const (
 	dialTimeout = 250 * time.Millisecond
 	// stuckTimeout closes a connection that does not respond.
 	stuckTimeout = time.Second
-	// identifyTimeout is that of all calls that identify a server.
+	// identifyTimeout is that of all calls that identify a server, or Options.Timeout if that is longer.
 	identifyTimeout = 250 * time.Millisecond
 	// startTimeout is how long New waits for the first connection.
 	startTimeout = 500 * time.Millisecond
@@ -103,6 +103,9 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
+// AtLeast returns the timeout for a call that no request waits for: d, or Options.Timeout if that is longer.
+func (c *Client) AtLeast(d time.Duration) time.Duration { return max(d, c.o.Timeout) }
+
 // Check reports an invalid URL and files that cannot be read.
 func Check(o Options) error {
 	_, err := parse(o)
@@ -119,7 +122,7 @@ func parse(o Options) (rueidis.ClientOption, error) {
 	// One pipelined connection for each server: a probe checks the connection that calls use.
 	option.ForceSingleClient = true
 	option.RingScaleEachConn, option.PipelineMultiplex = ringScale, -1
-	option.Dialer.Timeout, option.ConnWriteTimeout = dialTimeout, stuckTimeout
+	option.Dialer.Timeout, option.ConnWriteTimeout = max(dialTimeout, o.Timeout), max(stuckTimeout, o.Timeout)
 	option.ClientName, option.ClientSetInfo = "isogloss", rueidis.DisableClientSetInfo
 	resp.Guard(&option)
 	return option, addFiles(&option, o)

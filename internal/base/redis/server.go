@@ -98,7 +98,7 @@ func (s *Server) identify(ctx context.Context) error {
 		}
 		s.conn.Store(&conn)
 	}
-	ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.client.AtLeast(identifyTimeout))
 	defer cancel()
 	epoch, err := s.readID(ctx)
 	if err != nil {

@@ -85,7 +85,8 @@ func (m *mailer) send(ctx context.Context, alert message) (err error) {
 			return err
 		}
 	}
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // the process ends
+	dialed := conn                                                                     // conn changes below
+	defer context.AfterFunc(ctx, func() { _ = dialed.SetDeadline(time.Unix(1, 0)) })() // the process ends
 	conn = &boundedConn{conn, io.LimitedReader{R: conn, N: maxReplies}}
 	if m.encrypted == "implicit" {
 		conn = tls.Client(conn, m.tls)

@@ -141,7 +141,7 @@ func (r *redisServer) checkPolicy() {
 	if r.policyAt != 0 && now-r.policyAt < minute {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), r.client.AtLeast(probeTimeout))
 	defer cancel()
 	policy, err := r.server.EvictionPolicy(ctx)
 	if err != nil {
@@ -187,7 +187,7 @@ type caller = func(*redis.Call) ([]int64, error)
 
 // send makes a call that no request waits for.
 func (r *redisServer) send(c *redis.Call) ([]int64, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), r.client.AtLeast(probeTimeout))
 	defer cancel()
 	got := r.server.Send(ctx, []redis.Call{*c})[0]
 	return got.Values, got.Err

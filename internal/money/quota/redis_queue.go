@@ -219,7 +219,7 @@ func (r *redisServer) flush() bool {
 	for i, items := range groups {
 		calls[i] = r.settleCall(items)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), sendTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), r.client.AtLeast(sendTimeout))
 	defer cancel()
 	var again []*change
 	for i, got := range r.server.Send(ctx, calls) {
