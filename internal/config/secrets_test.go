@@ -66,3 +66,22 @@ func TestNoCaseQuotesASecret(t *testing.T) {
 		}
 	})
 }
+
+// TestSecretsOfExamples checks that a pepper or a password that an example has is refused, because everybody knows it.
+func TestSecretsOfExamples(t *testing.T) {
+	const random = "3f1c9a7e5b2d8c4f6a0e9d7b1c5f3a8e"
+	for _, c := range []struct{ url, pepper, want string }{
+		{"sqlite", random, ""},
+		{"sqlite", "change-this-pepper-before-use-0123456789", "has a pepper, number 1, of an example"},
+		{"sqlite", "0123456789-CHANGE_ME-0123456789abcdef", "has a pepper, number 1, of an example"},
+		{"postgres://isogloss:" + random + "@db.example:5432/isogloss", random, ""},
+		{"postgres://isogloss:changeme@db.example:5432/isogloss", random, "has a password of an example"},
+		{"postgres://isogloss:isogloss@db.example:5432/isogloss", random, "or the name of its user as password"},
+		{"postgres://isogloss:isogloss@127.0.0.1:5432/isogloss", random, ""},
+	} {
+		_, err := Parse("isogloss.yaml", fmt.Appendf(nil, "store: { url: %q, peppers: [%q] }\nproviders:\n  a: { preset: openai, api_key: k }\nmodels:\n  m: { targets: [a/x] }\n", c.url, c.pepper), lookupIn(""))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s with the pepper %s: %v, want %q", c.url, c.pepper, err, c.want)
+		}
+	}
+}

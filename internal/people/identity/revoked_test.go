@@ -92,3 +92,23 @@ func TestRevokedByText(t *testing.T) {
 		t.Error(fault)
 	}
 }
+
+// TestRevokedOfOneIssuer revokes a token. A token of another issuer with the same id is not concerned.
+func TestRevokedOfOneIssuer(t *testing.T) {
+	first, second := newProvider(t), newProvider(t)
+	v := newTestVerifier(t, time.Now, first.issuer(), second.issuer())
+	v.Revoked = &Revoked{}
+	claims := map[string]any{"jti": "id-1"}
+	one, other := sign(t, first.keys[0], nil, first.claimsOf(claims)), sign(t, second.keys[0], nil, second.claimsOf(claims))
+	person, fault := v.Person(t.Context(), one)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	v.Revoked.Set([]string{person.Revocation})
+	if _, fault := v.Person(t.Context(), one); fault == nil || fault.Code != "revoked_token" {
+		t.Error(fault)
+	}
+	if _, fault := v.Person(t.Context(), other); fault != nil {
+		t.Errorf("the token of another issuer: %v", fault)
+	}
+}
