@@ -235,7 +235,7 @@ func TestCluster(t *testing.T) {
 		out, _ := exec.Command("redis-cli", "-h", host, "-p", port, "cluster", "info").Output()
 		return strings.Contains(string(out), "cluster_state:ok")
 	})
-	n := redisNode(t, s, Options{}, patient)
+	n := redisNodes(t, s, 1, Options{}, patient)[0]
 	l := Limit{Requests: 100, Budget: 1000}
 	for i := range 20 {
 		org := fmt.Sprint("org", i)
