@@ -242,6 +242,7 @@ scale: build stores ## gateways, Kafka, NATS, Redis and consumers that are kille
 clickhouse: stores ## the questions of the admin API on SQLite, PostgreSQL and ClickHouse over ROWS requests; installs chdb
 	scale/tools.sh $(SCALE_TOOLS) chdb
 	ISOGLOSS_ROWS=$(or $(ROWS),1000000) ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python go test ./internal/ledger/clickhouse -count=1 -v -timeout 3h
+	ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python go test ./internal/api/admin -count=1 -run 'Tenant.*Name' -timeout 1h
 
 clickhouse-large: ## the times of these questions with ROWS requests in ClickHouse, 100 million by default; needs 20 GB of disk and half an hour
 	scale/tools.sh $(SCALE_TOOLS) chdb

@@ -391,8 +391,8 @@ last request. Requests that the gateway refused do not count.`,
 	}
 	o := options(cmd)
 	f := cmd.Flags()
-	org := f.String("org", "", "only of this organisation")
-	team := f.String("team", "", "only of this team; of the organisation \"default\" without --org")
+	org := f.String("org", "", "only of this organisation: the id or the name")
+	team := f.String("team", "", "only of this team: the id or the name; of the organisation \"default\" without --org")
 	state := f.String("state", "", "only in this state: active, blocked, expired, removed or revoked")
 	asJSON := f.Bool("json", false, "print JSON")
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, _ []string) error {
@@ -417,7 +417,7 @@ last request. Requests that the gateway refused do not count.`,
 		fmt.Fprintln(tw, "ID\tNAME\tORG\tTEAM\tACCESS\tBUDGET\tSPENT 30D\tLAST USED\tEXPIRES\tSTATE")
 		for _, r := range rows {
 			spent, last := r.use()
-			plain.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Name, printable(r.Org), printable(r.Team), r.access(), r.budget(), spent, last, r.expiry(), r.State)
+			plain.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Name, printable(withName(r.Org, r.OrgName)), printable(withName(r.Team, r.TeamName)), r.access(), r.budget(), spent, last, r.expiry(), r.State)
 		}
 		return tw.Flush()
 	})
@@ -504,7 +504,9 @@ type keyRow struct {
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
 	Org         string   `json:"org"`
+	OrgName     string   `json:"org_name,omitempty"`
 	Team        string   `json:"team,omitempty"`
+	TeamName    string   `json:"team_name,omitempty"`
 	Role        string   `json:"role,omitempty"`
 	State       string   `json:"state"` // active, expired, revoked, removed or blocked
 	Models      []string `json:"models,omitempty"`
@@ -520,7 +522,7 @@ type keyRow struct {
 }
 
 func newKeyRow(k *admin.Key) keyRow {
-	return keyRow{ID: k.ID, Name: k.Name, Org: k.Org, Team: k.Team, Role: k.Role, State: k.State, Models: k.Models, Endpoints: k.Endpoints, Networks: k.Networks,
+	return keyRow{ID: k.ID, Name: k.Name, Org: k.Org, OrgName: k.OrgName, Team: k.Team, TeamName: k.TeamName, Role: k.Role, State: k.State, Models: k.Models, Endpoints: k.Endpoints, Networks: k.Networks,
 		Criticality: k.Criticality, limitRow: newLimitRow(k.Limits), Created: k.Created, Expires: orNil(k.Expires), Revoked: orNil(k.Revoked),
 		Spent30d: k.Spent, LastUsed: orNil(k.LastUsed)}
 }

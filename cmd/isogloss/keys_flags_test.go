@@ -102,6 +102,26 @@ func TestKeysListAndUsage(t *testing.T) {
 	if r := k.keys("list", "--org", "acme", "--team", "web", "--json"); !strings.Contains(r.stdout, `"spent_30d": "0.`) || !strings.Contains(r.stdout, `"last_used": "`) {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}
+	k.keys("orgs", "update", "acme", "--name", "Acme Inc.")
+	k.keys("teams", "update", "web", "--org", "acme", "--name", "Web Shop")
+	for _, args := range [][]string{{"list"}, {"usage", "--by", "key,org,team"}} {
+		r := k.keys(append(args, "--org", "Acme Inc.", "--team", "Web Shop")...)
+		if !strings.Contains(r.stdout, "cheap") || strings.Contains(r.stdout, "dear") || !strings.Contains(r.stdout, "acme (Acme Inc.)") || !strings.Contains(r.stdout, "web (Web Shop)") {
+			t.Errorf("%q: %s%s", args, r.stdout, r.stderr)
+		}
+		if r := k.keys(append(args, "--org", "acme", "--team", "Web Shob")...); r.code == 0 || !strings.Contains(r.stderr, `did you mean "Web Shop"?`) {
+			t.Errorf("%q: %s%s", args, r.stdout, r.stderr)
+		}
+	}
+	if r := k.keys("usage", "--org", "acme", "--by", "team", "--json"); !strings.Contains(r.stdout, `"team_name": "Web Shop"`) {
+		t.Errorf("%s%s", r.stdout, r.stderr)
+	}
+	if r := k.keys("teams", "--org", "Acme Inc."); !strings.Contains(r.stdout, "Web Shop") || strings.Contains(r.stdout, "default") {
+		t.Errorf("%s%s", r.stdout, r.stderr)
+	}
+	if r := k.keys("teams", "--org", "Acme Ink."); r.code == 0 || !strings.Contains(r.stderr, `did you mean "Acme Inc."?`) {
+		t.Errorf("%s%s", r.stdout, r.stderr)
+	}
 	if r := k.keys("revoke", "unused", "--json"); !strings.Contains(r.stdout, `"state": "revoked"`) {
 		t.Errorf("%s%s", r.stdout, r.stderr)
 	}

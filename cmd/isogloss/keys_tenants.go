@@ -33,7 +33,7 @@ func newTenants(kind string) *cobra.Command {
 	o := options(cmd)
 	org := new(string)
 	if kind == "team" {
-		org = cmd.Flags().String("org", "", "list the teams of this organisation only")
+		org = cmd.Flags().String("org", "", "list the teams of this organisation only: the id or the name")
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, _ []string) error {

@@ -46,8 +46,8 @@ with the highest cost come first, unless they are grouped by hour or day.`,
 	to := f.String("to", "", "`DAY` or time at which to end; now by default")
 	groups := f.StringSlice("by", []string{"key"}, "group by hour or day, org, team, key, model, target, and user or tag:KEY")
 	order := f.String("order", "", "largest first by cost, requests or tokens, or name; cost by default, name if grouped by hour or day")
-	org := f.String("org", "", "only of this organisation")
-	team := f.String("team", "", "only of this team; of the organisation \"default\" without --org")
+	org := f.String("org", "", "only of this organisation: the id or the name")
+	team := f.String("team", "", "only of this team: the id or the name; of the organisation \"default\" without --org")
 	f.String("model", "", "only of this model")
 	f.String("target", "", "only those served by this target, such as openai/gpt-6-luna")
 	f.String("user", "", "only of this end user, as the ledger has it")
@@ -159,12 +159,12 @@ var usageColumns = []struct {
 }{
 	{"hour", "HOUR", func(s *admin.UsageSum) string { return s.Start.UTC().Format("2006-01-02 15:04") }},
 	{"day", "DAY", func(s *admin.UsageSum) string { return s.Start.UTC().Format(time.DateOnly) }},
-	{"org", "ORG", func(s *admin.UsageSum) string { return printable(s.Org) }},
+	{"org", "ORG", func(s *admin.UsageSum) string { return printable(withName(s.Org, s.OrgName)) }},
 	{"team", "TEAM", func(s *admin.UsageSum) string {
 		if s.Team == "" {
 			return "-"
 		}
-		return printable(s.Org + "/" + s.Team)
+		return printable(withName(s.Org+"/"+s.Team, s.TeamName))
 	}},
 	{"key", "KEY\tID", func(s *admin.UsageSum) string {
 		return printable(s.KeyName) + "\t" + printable(s.Key)
@@ -175,6 +175,14 @@ var usageColumns = []struct {
 
 // printable returns a text from outside as one cell of a table.
 func printable(text string) string { return dash(plain.Line(text)) }
+
+// withName returns an id with its name, if that says more.
+func withName(id, name string) string {
+	if name == "" || strings.EqualFold(name, id[strings.LastIndexByte(id, '/')+1:]) {
+		return id
+	}
+	return id + " (" + name + ")"
+}
 
 func printUsage(w io.Writer, u admin.UsageView, groups []string) error {
 	fmt.Fprintf(w, "%s to %s\n", timestamp(u.From), timestamp(u.To))
@@ -253,7 +261,9 @@ func number(n int64) string { return strconv.FormatInt(n, 10) }
 type usageRow struct {
 	Start      time.Time `json:"start,omitzero"`
 	Org        string    `json:"org,omitempty"`
+	OrgName    string    `json:"org_name,omitempty"`
 	Team       string    `json:"team,omitempty"`
+	TeamName   string    `json:"team_name,omitempty"`
 	Key        string    `json:"key,omitempty"`
 	KeyName    string    `json:"key_name,omitempty"`
 	Model      string    `json:"model,omitempty"`
@@ -289,7 +299,7 @@ func printUsageJSON(w io.Writer, u admin.UsageView) error {
 }
 
 func newUsageRow(s *admin.UsageSum) usageRow {
-	return usageRow{Start: s.Start.UTC(), Org: s.Org, Team: s.Team, Key: s.Key, KeyName: s.KeyName, Model: s.Model, Target: s.Target, User: s.User, Tag: s.Tag,
+	return usageRow{Start: s.Start.UTC(), Org: s.Org, OrgName: s.OrgName, Team: s.Team, TeamName: s.TeamName, Key: s.Key, KeyName: s.KeyName, Model: s.Model, Target: s.Target, User: s.User, Tag: s.Tag,
 		Requests: s.Requests, Input: s.Tokens.Input, CacheRead: s.Tokens.CacheRead, CacheWrite: s.Tokens.CacheWrite, Output: s.Tokens.Output, Reasoning: s.Tokens.Reasoning,
 		Cost: s.Cost, Unpriced: s.Unpriced, Estimated: s.Estimated, Errors: s.Errors, Refused: s.Refused, Units: unitsOf(s.Tokens)}
 }

@@ -4,7 +4,7 @@ import { useGet, usePages } from '../api/hooks';
 import { rateOf, useTail, type Tail } from '../api/tail';
 import { go, Link, setParams, useLocation, useParam } from '../router';
 import { useCan } from '../session';
-import { amountOf, between, compact, count, dollars, nanos, seconds, tokenSum, unitsIn } from '../ui/format';
+import { amountOf, between, compact, count, dollars, nanos, seconds, tenant, tenantIDs, tokenSum, unitsIn } from '../ui/format';
 import { Badge, Button, Card, Copy, Empty, Facts, More, PageHead, Select, Show, Table, Text, Time } from '../ui/parts';
 import { Filter, RangePicker, useRange } from '../ui/range';
 import { reasons } from './refused';
@@ -48,7 +48,7 @@ export function ExchangesPage() {
   const outcome = query.get('outcome') ?? '';
   const chosen = filterNames.filter((n) => query.get(n)).length;
   const [folded, setFolded] = useState(true);
-  const known = useKnown();
+  const known = useKnown(query.get('org') ?? '');
   return (
     <>
       <PageHead title="Exchanges">
@@ -62,7 +62,7 @@ export function ExchangesPage() {
         <Filter name="key" label="Key" list={known.keys} />
         <Filter name="person" label="Person" />
         <Filter name="org" label="Organisation" list={known.orgs} />
-        {query.get('org') && <Filter name="team" label="Team" />}
+        {query.get('org') && <Filter name="team" label="Team" list={known.teams} />}
         <Select label="Outcome" value={outcome} set={(v) => setParams({ outcome: v })} choices={[{ value: '', label: 'all' }, ...Object.keys(outcomes)]} />
         <Select label="Fidelity" value={query.get('fidelity') ?? ''} set={(v) => setParams({ fidelity: v })} choices={[{ value: '', label: 'all' }, ...fidelities]} />
         <Filter name="status" label="Status" />
@@ -78,15 +78,18 @@ export function ExchangesPage() {
 }
 
 // useKnown returns the names that filters offer, as far as the operator may see them.
-function useKnown() {
+function useKnown(org: string) {
   const can = useCan();
   const models = useGet('/api/v1/models', {}, { enabled: can('list-models') }).data?.models ?? [];
   const keys = useGet('/api/v1/keys', { query: { limit: 1000 } }, { enabled: can('list-keys') }).data?.keys ?? [];
   const orgs = useGet('/api/v1/orgs', { query: { limit: 1000 } }, { enabled: can('list-orgs') }).data?.orgs ?? [];
+  const id = orgs.find((o) => o.id === org)?.id ?? orgs.find((o) => o.name === org)?.id ?? '';
+  const teams = useGet('/api/v1/orgs/{org}/teams', { path: { org: id }, query: { limit: 1000 } }, { enabled: id !== '' && can('list-teams') }).data?.teams ?? [];
   const unique = (list: string[]) => [...new Set(list)].slice(0, 1000);
+  const namesOf = (list: Schemas['TenantView'][]) => unique(list.map((t) => t.name || t.id));
   return {
     models: unique(models.map((m) => m.model)), targets: unique(models.flatMap((m) => m.targets.map((t) => t.target))),
-    keys: unique(keys.filter((k) => !k.role).map((k) => k.name)), orgs: unique(orgs.map((o) => o.id)),
+    keys: unique(keys.filter((k) => !k.role).map((k) => k.name)), orgs: namesOf(orgs), teams: namesOf(id ? teams : []),
   };
 }
 
@@ -210,7 +213,7 @@ export function ExchangePage({ id }: { id: string }) {
                 ['Served by', r.target],
                 ['Endpoint', r.endpoint + ', ' + r.dialect + (r.stream ? ', streaming' : '')],
                 ['Key', r.key && <KeyOf key="k" request={r} />],
-                ['Organisation', r.org && r.org + (r.team ? ' / ' + r.team : '')],
+                ['Organisation', r.org && <span key="org" title={tenantIDs(r)}>{tenant(r)}</span>],
                 ['User agent', r.user_agent],
                 ['End user', r.user],
                 ['Tags', r.tags?.map((t) => t.key + ': ' + t.value).join(', ')],

@@ -4,7 +4,7 @@ import { useChange, useGet, usePages } from '../api/hooks';
 import { Link, setParams, useParam } from '../router';
 import { useCan, useSession } from '../session';
 import { buckets, Chart, seriesOf } from '../ui/chart';
-import { ago, count, dollars, money, nanos, toDollars } from '../ui/format';
+import { ago, count, dollars, money, nanos, tenant, tenantIDs, toDollars } from '../ui/format';
 import { Badge, Button, Card, Confirm, Copy, Dialog, Empty, Facts, More, PageHead, Select, Show, Table, Text, Time, windowChoices, windowText } from '../ui/parts';
 import { useRange } from '../ui/range';
 import { ModelsField, splitNames } from '../ui/models';
@@ -24,12 +24,14 @@ export function KeysPage() {
   const can = useCan();
   const { who } = useSession();
   const [org] = useParam('org');
+  const [team] = useParam('team');
   const [state] = useParam('state', 'active');
   const [text, setText] = useState('');
   const [creating, setCreating] = useParam('new');
   const orgs = useOrgs();
+  const teams = useTeams(org);
   const spent = can('get-usage') ? '30d' as const : undefined;
-  const list = usePages('/api/v1/keys', { query: { org: org || undefined, limit: 200, spent } });
+  const list = usePages('/api/v1/keys', { query: { org: org || undefined, team: team || undefined, limit: 200, spent } });
   const all = list.pages.flatMap((p) => p.keys);
   const wanted = text.trim().toLowerCase();
   const rows = all.filter((k) => (state === 'all' || k.state === state) && (k.name.toLowerCase().includes(wanted) || k.id.toLowerCase().includes(wanted)));
@@ -38,7 +40,8 @@ export function KeysPage() {
       <PageHead title="Keys and people">{can('create-key') && <Button kind="primary" onClick={() => setCreating('1')}>Create a key</Button>}</PageHead>
       <div className="filters" role="search" aria-label="Filter keys">
         <Text label="Name or id" value={text} set={setText} placeholder="any" />
-        {!who.held && <Select label="Organisation" value={org} set={(v) => setParams({ org: v })} choices={[{ value: '', label: 'all' }, ...orgs.map((o) => o.id)]} />}
+        {!who.held && <Select label="Organisation" value={org} set={(v) => setParams({ org: v, team: '' })} choices={[{ value: '', label: 'all' }, ...orgs.map(named)]} />}
+        {teams.length > 0 && <Select label="Team" value={team} set={(v) => setParams({ team: v })} choices={[{ value: '', label: 'all' }, ...teams.map(named)]} />}
         <Select label="State" value={state} set={(v) => setParams({ state: v === 'active' ? '' : v })} choices={['active', 'blocked', 'expired', 'revoked', 'all']} />
       </div>
       <Card title="Keys and people" calls={[list.call]} wide>
@@ -52,7 +55,7 @@ export function KeysPage() {
               <Table label="Keys" id={(k) => k.id} rows={rows} columns={[
                 { head: 'Name', main: true, cell: (k) => <><Link to={'/console/keys/' + k.id}>{k.name}</Link><div className="hint id">{k.id}</div></> },
                 { head: 'State', cell: (k) => <Badge>{k.state}</Badge> },
-                { head: 'For', cell: (k) => (isPerson(k) ? 'person: ' + [k.org, k.team].filter(Boolean).join(' / ') : k.role ? 'operator: ' + k.role : [k.org, k.team].filter(Boolean).join(' / ')) },
+                { head: 'For', cell: (k) => (k.role ? 'operator: ' + k.role : <span title={tenantIDs(k)}>{(isPerson(k) ? 'person: ' : '') + tenant(k)}</span>) },
                 { head: 'Models', cell: (k) => (k.role ? '–' : names(k.models, 'none')) },
                 { head: 'Budget', cell: (k) => budgetText(k) },
                 ...(spent ? [
@@ -70,6 +73,9 @@ export function KeysPage() {
     </>
   );
 }
+
+// named is an organisation or a team as a choice.
+const named = (t: Schemas['TenantView']) => ({ value: t.id, label: t.name && t.name !== t.id ? t.name + ' (' + t.id + ')' : t.id });
 
 // LastUse says when a key was used last. The gateway knows the hour.
 function LastUse({ at }: { at: string | undefined }) {
@@ -168,7 +174,7 @@ export function KeyPage({ id }: { id: string }) {
                     ['State', <Badge key="s">{k.state}</Badge>],
                     ['Id', <code key="id" className="break">{k.id}</code>],
                     ['Role', k.role],
-                    ['Organisation', k.org && k.org + (k.team ? ' / ' + k.team : '')],
+                    ['Organisation', k.org && <span key="org" title={tenantIDs(k)}>{tenant(k)}</span>],
                     ['Models', !k.role && names(k.models, 'none: it can send no requests')],
                     ['Endpoints', !k.role && names(k.endpoints, 'all')],
                     ['Networks', names(k.networks, 'all')],

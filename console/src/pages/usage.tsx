@@ -3,7 +3,7 @@ import type { Schemas } from '../api/client';
 import { useGet } from '../api/hooks';
 import { setParams, useLocation } from '../router';
 import { buckets, Chart, seriesOf } from '../ui/chart';
-import { amountOf, compact, count, dollars, money, nanos, toDollars, tokenSum, unitsIn } from '../ui/format';
+import { amountOf, compact, count, dollars, money, nanos, tenant, toDollars, tokenSum, unitsIn } from '../ui/format';
 import { Button, Card, Empty, PageHead, Select, Show, Table } from '../ui/parts';
 import { Filter, RangePicker, useRange } from '../ui/range';
 
@@ -48,7 +48,7 @@ export function UsagePage() {
   // The API returns at most 10,000 sums, so a chart of more is not asked for.
   const crowded = (sums.data?.sums.length ?? 0) * times.length > 10_000;
   const over = useGet('/api/v1/usage', { query: { ...filter, group: [range.group, ...groups] } }, { enabled: ready && sums.data !== undefined && !crowded });
-  const cell = (s: Sum, d: Dimension) => (d === 'key' ? s.key_name ?? s.key : s[d]) || '(none)';
+  const cell = (s: Sum, d: Dimension) => (d === 'key' ? s.key_name ?? s.key : d === 'org' ? s.org_name ?? s.org : d === 'team' ? s.team && tenant(by.includes('org') ? { ...s, org: '', org_name: '' } : s) : s[d]) || '(none)';
   const rows = over.data?.sums;
   const names = by.join();
   const series = useMemo(
@@ -106,7 +106,7 @@ export function UsagePage() {
 // download writes the sums as CSV.
 function download(rows: Sum[], by: Dimension[], from: string, to: string) {
   const units = unitsIn(rows.map((s) => s.tokens)).map((u) => u.unit);
-  const named = by.flatMap((d) => (d === 'key' ? ['key', 'key_name'] as const : [d]));
+  const named = by.flatMap((d) => (d === 'key' || d === 'org' || d === 'team' ? [d, `${d}_name`] as const : [d]));
   const head = [...named, 'requests', 'errors', 'refused', 'input', 'cache_read', 'cache_write', 'output', 'reasoning', 'cost', 'unpriced', 'estimated', ...units];
   const lines = rows.map((s) => [...named.map((d) => s[d] ?? ''), s.requests, s.errors, s.refused, s.tokens.input, s.tokens.cache_read, s.tokens.cache_write, s.tokens.output, s.tokens.reasoning, s.cost, s.unpriced, s.estimated, ...units.map((u) => amountOf(s.tokens, u))]);
   const url = URL.createObjectURL(new Blob([[head, ...lines].map((l) => l.map(csvCell).join(',')).join('\r\n') + '\r\n'], { type: 'text/csv' }));

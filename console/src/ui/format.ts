@@ -24,6 +24,13 @@ export function dollars(amount: bigint | string | undefined): string {
 // money writes an amount that a chart has as a number.
 export const money = (n: number) => dollars(BigInt(Math.round(n * 1e9)));
 
+// tenant names an organisation, and a team of it, by their names or else by their ids.
+export const tenant = (t: { org?: string; org_name?: string; team?: string; team_name?: string }) =>
+  [t.org_name || t.org, t.team_name || t.team].filter(Boolean).join(' / ');
+
+// tenantIDs has their ids.
+export const tenantIDs = (t: { org?: string; team?: string }) => [t.org, t.team].filter(Boolean).join(' / ');
+
 // seconds writes a duration.
 export function seconds(s: number): string {
   if (s === 0) return '0 s';

@@ -50,7 +50,7 @@ export function tests() {
     const ci = (await api('/keys?org=acme')).keys.find((k) => k.name === 'ci');
     const page = await open({ role: 'auditor', path: '/console/exchanges?range=1h' });
     const filters = [
-      ['Model', 'translated', 'model=translated'], ['Target', 'spare/careful', 'target=spare/careful'], ['Key', ci.id, 'key=' + ci.id], ['Key', 'ci', 'key=ci'], ['Person', 'nobody', 'person=nobody'], ['Organisation', 'acme', 'org=acme'],
+      ['Model', 'translated', 'model=translated'], ['Target', 'spare/careful', 'target=spare/careful'], ['Key', ci.id, 'key=' + ci.id], ['Key', 'ci', 'key=ci'], ['Person', 'nobody', 'person=nobody'], ['Organisation', 'acme', 'org=acme'], ['Organisation', 'Acme Inc.', 'org=Acme Inc.'],
       ['Status', '502', 'status=502'], ['Cost at least, $', '0.005', 'min_cost=0.005'], ['Took at least, s', '0.02', 'min_took=0.02'], ['Tag', 'feature:import', 'tag=feature:import'], ['End user', 'nobody', 'user=nobody'],
       ['Fidelity', 'dropped', 'fidelity=dropped'], ['Outcome', 'failed', 'outcome=failed'],
     ];
@@ -71,6 +71,14 @@ export function tests() {
       const shown = () => page.locator('tbody tr td:first-child a').evaluateAll((list) => list.map((a) => a.getAttribute('href')));
       await until(label + ' shows ' + want.length + ' rows', async () => JSON.stringify(await shown()) === JSON.stringify(want));
     }
+    await go(page, '/console/exchanges?range=1h&org=Acme%20Inc.');
+    assert.ok((await page.locator('#' + await page.getByLabel('Team').getAttribute('list') + ' option').evaluateAll((l) => l.map((o) => o.value))).includes('Search'), 'no team is offered');
+    await page.getByLabel('Team').fill('Serch');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').getByText('did you mean "Search"?').first().waitFor();
+    await page.getByLabel('Team').fill('Search');
+    await page.keyboard.press('Enter');
+    await page.getByRole('table', { name: 'Exchanges' }).waitFor();
     await go(page, '/console/exchanges?min_cost=much');
     await page.getByRole('alert').getByText('min_cost').first().waitFor();
     await close(page);

@@ -7,6 +7,17 @@ import { evil, until } from '../rig.mjs';
 export const screens = { keys: '/console/keys', key: async () => '/console/keys/' + (await api('/keys?org=acme')).keys.find((k) => k.name === 'ci').id };
 
 export function tests() {
+  test('keys are filtered by organisation and team, which have their names', async () => {
+    const page = await open({ role: 'owner', path: '/console/keys' });
+    const table = page.getByRole('table', { name: 'Keys' });
+    await page.getByLabel('Organisation').selectOption({ label: 'Acme Inc. (acme)' });
+    await table.getByRole('link', { name: 'notebooks' }).waitFor();
+    await page.getByLabel('Team').selectOption({ label: 'Search (search)' });
+    await table.getByRole('link', { name: 'notebooks' }).waitFor({ state: 'detached' });
+    await table.getByRole('row').filter({ has: page.getByRole('link', { name: 'ci', exact: true }) }).getByText('Acme Inc. / Search').waitFor();
+    await close(page);
+  });
+
   test('the list has what each key has spent and when it was used last, for roles that see usage', async () => {
     const { keys } = await api('/keys?limit=1000&spent=30d');
     const ci = keys.find((k) => k.name === 'ci');

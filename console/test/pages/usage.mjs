@@ -26,6 +26,21 @@ export function tests() {
     await close(page);
   });
 
+  test('teams and organisations have their names, in the table and in the file', async () => {
+    const page = await open({ role: 'billing', path: '/console/usage?by=team' });
+    const sums = page.getByRole('region', { name: 'Sums' });
+    await sums.getByRole('cell', { name: 'Acme Inc. / Search' }).waitFor();
+    await page.getByLabel('And by').selectOption('org');
+    await sums.getByRole('cell', { name: 'Acme Inc.', exact: true }).first().waitFor();
+    await sums.getByRole('cell', { name: 'Search', exact: true }).waitFor();
+    const waiting = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download CSV' }).click();
+    const lines = (await readFile(await (await waiting).path(), 'utf8')).trim().split('\r\n');
+    assert.match(lines[0], /^team,team_name,org,org_name,requests/);
+    assert.ok(lines.some((l) => l.startsWith('search,Search,acme,Acme Inc.,')), lines.join('\n'));
+    await close(page);
+  });
+
   test('usage is summed up by a tag, and by a tag and the model', async () => {
     const page = await open({ role: 'owner', path: '/console/usage?by=tag' });
     await page.getByText('Which tag?').waitFor();

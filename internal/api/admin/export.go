@@ -54,7 +54,7 @@ func (s *server) exportRequests(w http.ResponseWriter, r *http.Request, c *call,
 	if in.After != "" {
 		return invalid("query.after", "a file has no pages; leave it out")
 	}
-	return wrapLedger(export.Requests(w, r, in.Format, s.Ledger, in.rowQuery(nil), s.keyNames))
+	return wrapLedger(export.Requests(w, r, in.Format, s.Ledger, in.rowQuery(nil), s.names()))
 }
 
 func (s *server) exportUsage(w http.ResponseWriter, r *http.Request, c *call, in *usageIn) error {
@@ -64,7 +64,7 @@ func (s *server) exportUsage(w http.ResponseWriter, r *http.Request, c *call, in
 	if err != nil {
 		return err
 	}
-	return wrapLedger(export.Sums(w, r, in.Format, sums, s.keyNames))
+	return wrapLedger(export.Sums(w, r, in.Format, sums, s.names()))
 }
 
 // wrapLedger returns the problem of an error of the ledger.

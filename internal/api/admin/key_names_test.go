@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +54,7 @@ func TestKeyNames(t *testing.T) {
 	for _, path := range []string{"requests?format=", "usage?group=key&format="} {
 		g := w.send(owner, "GET", "/api/v1/"+path+"csv", "")
 		records, err := csv.NewReader(strings.NewReader(g.body)).ReadAll()
-		if err != nil || records[0][len(records[0])-1] != "key_name" || strings.Count(g.body, ",'=search\n") != 1 {
+		if err != nil || !slices.Contains(records[0], "key_name") || strings.Count(g.body, ",'=search,") != 1 {
 			t.Errorf("%s: %v %s", path, err, g.body)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/api/keynames"
+	"github.com/isogloss-gateway/isogloss/internal/api/names"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
 )
@@ -16,8 +16,8 @@ const keyStoreName = "the store of keys"
 type listKeysIn struct {
 	page
 	spentIn
-	Org  string `query:"org" maxLength:"128" doc:"Only of this organisation."`
-	Team string `query:"team" maxLength:"128" doc:"Only of this team; needs org."`
+	Org  string `query:"org" maxLength:"128" doc:"Only of this organisation: the id or the name."`
+	Team string `query:"team" maxLength:"128" doc:"Only of this team: the id or the name; needs org."`
 	Name string `query:"name" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]*$" doc:"Only with this name."`
 }
 
@@ -27,14 +27,10 @@ type keyList struct {
 }
 
 func (s *server) listKeys(ctx context.Context, c *call, in *listKeysIn) (*keyList, error) {
-	org, err := c.orgFilter(in.Org)
-	if err != nil {
+	if err := s.find(ctx, c, &in.Org, &in.Team, nil); err != nil {
 		return nil, err
 	}
-	if in.Team != "" && org == "" {
-		return nil, invalid("query.team", "a team needs its organisation; send org")
-	}
-	records, err := s.Keys.Keys(ctx, store.KeyFilter{Org: org, Team: in.Team, Name: in.Name, Who: c.visible()}, in.After, in.Limit)
+	records, err := s.Keys.Keys(ctx, store.KeyFilter{Org: in.Org, Team: in.Team, Name: in.Name, Who: c.visible()}, in.After, in.Limit)
 	if err != nil {
 		return nil, unavailable(keyStoreName, err)
 	}
@@ -47,7 +43,7 @@ func (s *server) listKeys(ctx context.Context, c *call, in *listKeysIn) (*keyLis
 	if len(records) == in.Limit {
 		out.Next = records[len(records)-1].ID
 	}
-	return &out, s.addUse(ctx, c, in.spentIn, out.Keys)
+	return &out, s.complete(ctx, c, in.spentIn, out.Keys)
 }
 
 // visible returns whose keys the operator sees in lists.
@@ -110,7 +106,7 @@ func (s *server) getKey(ctx context.Context, c *call, in *getKeyIn) (*keyView, e
 		return nil, err
 	}
 	views := []keyView{viewKey(r, s.Now())}
-	return &views[0], s.addUse(ctx, c, in.spentIn, views)
+	return &views[0], s.complete(ctx, c, in.spentIn, views)
 }
 
 func (s *server) getKeyLimits(ctx context.Context, c *call, in *keyPath) (*useView, error) {
@@ -273,28 +269,43 @@ func (s *server) rotateKey(ctx context.Context, c *call, in *rotateKeyIn) (*keyM
 	return new(keyMade{Key: *view, Text: text.Reveal()}), nil
 }
 
-// findKey returns the id of the key that a filter of the ledger names by its id or name.
-func (s *server) findKey(ctx context.Context, c *call, org, idOrName string) (string, error) {
-	if idOrName == "" {
-		return "", nil
+// find replaces the names of an organisation, a team and a key in a filter by their ids, and limits the filter to the
+// operator's organisation.
+func (s *server) find(ctx context.Context, c *call, org, team, key *string) error {
+	id, err := names.FindTenant(ctx, s.Tenants, store.TenantFilter{Only: boundTo(c.operator)}, *org)
+	if err != nil {
+		return unknownName("query.org", err)
 	}
-	id, err := keynames.Find(ctx, s.Keys, store.KeyFilter{Org: org, Who: c.visible()}, idOrName)
-	if wrong := keynames.Error(""); errors.As(err, &wrong) {
-		return "", invalid("query.key", "%s", wrong.Error())
-	} else if err != nil {
-		return "", unavailable(keyStoreName, err)
+	if *org, err = c.orgFilter(id); err != nil {
+		return err
 	}
-	return id, nil
+	if *team != "" {
+		if *org == "" {
+			return invalid("query.team", "a team needs its organisation; send org")
+		}
+		if *team, err = names.FindTenant(ctx, s.Tenants, store.TenantFilter{TeamsOf: *org}, *team); err != nil {
+			return unknownName("query.team", err)
+		}
+	}
+	if key != nil {
+		if *key, err = names.FindKey(ctx, s.Keys, store.KeyFilter{Org: *org, Who: c.visible()}, *key); err != nil {
+			return unknownName("query.key", err)
+		}
+	}
+	return nil
 }
 
-// keyNames returns the names of keys by their ids. Names are an addition to what a caller reads: without the store of
-// keys there are none.
-func (s *server) keyNames(ctx context.Context, ids []string) map[string]string {
-	names, err := s.Keys.KeyNames(ctx, ids)
-	if err != nil {
-		s.Logger.WarnContext(ctx, "names of keys not available", "error", err)
+// unknownName returns the problem of a name that was not found.
+func unknownName(location string, err error) error {
+	if wrong := names.Error(""); errors.As(err, &wrong) {
+		return invalid(location, "%s", wrong.Error())
 	}
-	return names
+	return unavailable(keyStoreName, err)
+}
+
+// names returns the reader of names.
+func (s *server) names() names.Reader {
+	return names.Reader{Keys: s.Keys, Tenants: s.Tenants, Logger: s.Logger}
 }
 
 // spentIn asks for the use of keys.
@@ -305,8 +316,12 @@ type spentIn struct {
 // spentTime is the only value of spent.
 const spentTime = 30 * 24 * time.Hour
 
-// addUse adds what keys have spent to their views, if it is asked for. One question has all of them.
-func (s *server) addUse(ctx context.Context, c *call, in spentIn, keys []keyView) error {
+// complete adds to keys the names of their organisations and teams, and what the keys have spent if it is asked for. One
+// question has all of them.
+func (s *server) complete(ctx context.Context, c *call, in spentIn, keys []keyView) error {
+	names.Set(ctx, s.names(), keys, func(k *keyView) names.Of {
+		return names.Of{Org: k.Org, Team: k.Team, OrgName: &k.OrgName, TeamName: &k.TeamName}
+	})
 	if in.Spent == "" {
 		return nil
 	}

@@ -13,7 +13,9 @@ type keyView struct {
 	Owner       string       `json:"owner,omitempty" doc:"The person's account to which the key belongs. Its requests are that account's, in usage, limits and budgets."`
 	Name        string       `json:"name" doc:"Name for operators."`
 	Org         string       `json:"org,omitempty" doc:"Absent: an operator of the whole gateway."`
+	OrgName     string       `json:"org_name,omitempty" doc:"Name of the organisation, in list-keys and get-key. Absent: it has none."`
 	Team        string       `json:"team,omitempty"`
+	TeamName    string       `json:"team_name,omitempty" doc:"Like org_name, of the team."`
 	Role        string       `json:"role,omitempty" doc:"Role of an operator. Absent: a client's key."`
 	State       string       `json:"state" enum:"active,blocked,expired,removed,revoked" doc:"blocked: its team or organisation is blocked. removed: the identity provider has removed the person."`
 	Created     time.Time    `json:"created"`
@@ -132,10 +134,10 @@ func (c *keyChange) apply(r *access.Record, now time.Time) error {
 		}
 		r.Expires = at
 	}
-	if err := names(&r.Models, c.Models, "body.models"); err != nil {
+	if err := nameList(&r.Models, c.Models, "body.models"); err != nil {
 		return err
 	}
-	if err := names(&r.Endpoints, c.Endpoints, "body.endpoints"); err != nil {
+	if err := nameList(&r.Endpoints, c.Endpoints, "body.endpoints"); err != nil {
 		return err
 	}
 	if err := networks(&r.Networks, c.Networks); err != nil {
@@ -161,7 +163,7 @@ func expiry(text string, now time.Time) (time.Time, error) {
 // maxName is the maximum length of a model name in a key.
 const maxName = 200
 
-func names(to, from *[]string, location string) error {
+func nameList(to, from *[]string, location string) error {
 	if from == nil {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/api/keynames"
+	"github.com/isogloss-gateway/isogloss/internal/api/names"
 	"github.com/isogloss-gateway/isogloss/internal/api/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/nodes"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
@@ -53,7 +53,7 @@ type Operators interface {
 
 // Keys stores keys.
 type Keys interface {
-	keynames.Keys
+	names.Keys
 	Key(ctx context.Context, id string) (access.Record, error)
 	Keys(ctx context.Context, f store.KeyFilter, after string, limit int) ([]access.Record, error)
 	CreateKey(ctx context.Context, r access.Record) error
@@ -61,12 +61,12 @@ type Keys interface {
 	RevokeKey(ctx context.Context, id string, at time.Time) (access.Record, error)
 	RotateKey(ctx context.Context, id string, next access.Digest, oldUntil time.Time) (access.Record, error)
 	KeyUses(ctx context.Context, ids []string, since time.Time) (map[string]store.KeyUse, error)
-	KeyNames(ctx context.Context, ids []string) (map[string]string, error)
 }
 
 // Tenants stores organisations and teams. A team is named by its organisation and its id, an organisation
 // without a team.
 type Tenants interface {
+	names.Tenants
 	Tenant(ctx context.Context, org, team string) (store.Tenant, error)
 	Orgs(ctx context.Context, after string, limit int) ([]store.Tenant, error)
 	Teams(ctx context.Context, org, after string, limit int) ([]store.Tenant, error)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/amounts"
-	"github.com/isogloss-gateway/isogloss/internal/api/keynames"
+	"github.com/isogloss-gateway/isogloss/internal/api/names"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/people/access"
@@ -66,9 +66,11 @@ func (s *server) listRequests(ctx context.Context, c *call, in *listRequestsIn) 
 	return new(out), nil
 }
 
-// nameRequests sets the names of their keys.
+// nameRequests sets the names of their keys, teams and organisations.
 func (s *server) nameRequests(ctx context.Context, list []amounts.RequestView) {
-	keynames.Set(ctx, s.keyNames, list, func(v *amounts.RequestView) (string, *string) { return v.Key, &v.KeyName })
+	names.Set(ctx, s.names(), list, func(v *amounts.RequestView) names.Of {
+		return names.Of{Key: v.Key, Org: v.Org, Team: v.Team, KeyName: &v.KeyName, OrgName: &v.OrgName, TeamName: &v.TeamName}
+	})
 }
 
 // A mark is where a page ended: the time and the id of its last row.

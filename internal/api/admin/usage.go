@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/amounts"
-	"github.com/isogloss-gateway/isogloss/internal/api/keynames"
+	"github.com/isogloss-gateway/isogloss/internal/api/names"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
@@ -20,8 +20,8 @@ const ledgerName = "the store of the ledger"
 type filter struct {
 	From   time.Time `query:"from" doc:"Start, as RFC 3339 time. Default: 30 days before to."`
 	To     time.Time `query:"to" doc:"End, exclusive. Default: now."`
-	Org    string    `query:"org" maxLength:"128" doc:"Only of this organisation."`
-	Team   string    `query:"team" maxLength:"128" doc:"Only of this team; needs org."`
+	Org    string    `query:"org" maxLength:"128" doc:"Only of this organisation: the id or the name."`
+	Team   string    `query:"team" maxLength:"128" doc:"Only of this team: the id or the name; needs org."`
 	Key    string    `query:"key" maxLength:"256" doc:"Only of this key: the id or the name."`
 	Model  string    `query:"model" maxLength:"200" doc:"Only for this model."`
 	Target string    `query:"target" maxLength:"200" doc:"Only those served by this target."`
@@ -40,13 +40,8 @@ const (
 	maxRange     = 400 * 24 * time.Hour
 )
 
-// normalize sets defaults, limits the filter to the operator's organisation, and replaces the name of a key by its id.
+// normalize sets defaults, limits the filter to the operator's organisation, and replaces names by ids.
 func (s *server) normalize(ctx context.Context, c *call, f *filter) error {
-	org, err := c.orgFilter(f.Org)
-	if err != nil {
-		return err
-	}
-	f.Org = org
 	if f.To.IsZero() {
 		f.To = s.Now()
 	}
@@ -54,15 +49,12 @@ func (s *server) normalize(ctx context.Context, c *call, f *filter) error {
 		f.From = f.To.Add(-defaultRange)
 	}
 	switch {
-	case f.Team != "" && f.Org == "":
-		return invalid("query.team", "a team needs its organisation; send org")
 	case !f.From.Before(f.To):
 		return invalid("query.from", "from is not before to")
 	case f.To.Sub(f.From) > maxRange:
 		return invalid("query.from", "the range is longer than 400 days; request a shorter one")
 	}
-	f.Key, err = s.findKey(ctx, c, f.Org, f.Key)
-	return err
+	return s.find(ctx, c, &f.Org, &f.Team, &f.Key)
 }
 
 type usageIn struct {
@@ -118,15 +110,17 @@ func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView
 		}
 		out.Sums = append(out.Sums, v)
 	}
-	keynames.Set(ctx, s.keyNames, out.Sums, func(v *amounts.SumView) (string, *string) { return v.Key, &v.KeyName })
+	names.Set(ctx, s.names(), out.Sums, func(v *amounts.SumView) names.Of {
+		return names.Of{Key: v.Key, Org: v.Org, Team: v.Team, KeyName: &v.KeyName, OrgName: &v.OrgName, TeamName: &v.TeamName}
+	})
 	return new(out), nil
 }
 
 type listRefusalsIn struct {
 	From time.Time `query:"from" doc:"Start, as RFC 3339 time, rounded down to the minute. Default: 30 days before to."`
 	To   time.Time `query:"to" doc:"End, exclusive, rounded up to the minute. Default: now."`
-	Org  string    `query:"org" maxLength:"128" doc:"Only of this organisation."`
-	Team string    `query:"team" maxLength:"128" doc:"Only of this team; needs org."`
+	Org  string    `query:"org" maxLength:"128" doc:"Only of this organisation: the id or the name."`
+	Team string    `query:"team" maxLength:"128" doc:"Only of this team: the id or the name; needs org."`
 	Key  string    `query:"key" maxLength:"256" doc:"Only of this key: the id or the name."`
 }
 
@@ -135,13 +129,15 @@ type refusalList struct {
 }
 
 type refusalView struct {
-	Org    string    `json:"org,omitempty"`
-	Team   string    `json:"team,omitempty"`
-	Key    string    `json:"key,omitempty" doc:"Absent: of further keys, which a gateway had no room to count one by one."`
-	Name   string    `json:"key_name,omitempty" doc:"Name of the key. Absent: the store does not have the key."`
-	Reason string    `json:"reason" enum:"limit,budget,access,key,overload,fidelity,target"`
-	Count  int64     `json:"count"`
-	Last   time.Time `json:"last" doc:"Minute of the last one."`
+	Org      string    `json:"org,omitempty"`
+	OrgName  string    `json:"org_name,omitempty" doc:"Name of the organisation. Absent: it has none, or the store does not have it."`
+	Team     string    `json:"team,omitempty"`
+	TeamName string    `json:"team_name,omitempty" doc:"Like org_name, of the team."`
+	Key      string    `json:"key,omitempty" doc:"Absent: of further keys, which a gateway had no room to count one by one."`
+	Name     string    `json:"key_name,omitempty" doc:"Name of the key. Absent: the store does not have the key."`
+	Reason   string    `json:"reason" enum:"limit,budget,access,key,overload,fidelity,target"`
+	Count    int64     `json:"count"`
+	Last     time.Time `json:"last" doc:"Minute of the last one."`
 }
 
 func (s *server) listRefusals(ctx context.Context, c *call, in *listRefusalsIn) (*refusalList, error) {
@@ -157,6 +153,8 @@ func (s *server) listRefusals(ctx context.Context, c *call, in *listRefusalsIn) 
 	for _, r := range list {
 		out.Refusals = append(out.Refusals, refusalView{Org: r.Org, Team: r.Team, Key: r.Key, Reason: string(r.Reason), Count: r.Count, Last: r.Last})
 	}
-	keynames.Set(ctx, s.keyNames, out.Refusals, func(v *refusalView) (string, *string) { return v.Key, &v.Name })
+	names.Set(ctx, s.names(), out.Refusals, func(v *refusalView) names.Of {
+		return names.Of{Key: v.Key, Org: v.Org, Team: v.Team, KeyName: &v.Name, OrgName: &v.OrgName, TeamName: &v.TeamName}
+	})
 	return &out, nil
 }

@@ -13,7 +13,9 @@ type RequestView struct {
 	Key       string        `json:"key,omitempty"`
 	KeyName   string        `json:"key_name,omitempty" doc:"Name of the key. Absent: the store does not have the key."`
 	Team      string        `json:"team,omitempty"`
+	TeamName  string        `json:"team_name,omitempty" doc:"Like org_name, of the team."`
 	Org       string        `json:"org,omitempty"`
+	OrgName   string        `json:"org_name,omitempty" doc:"Name of the organisation. Absent: it has none, or the store does not have it."`
 	Began     time.Time     `json:"began"`
 	Took      float64       `json:"took_seconds"`
 	Endpoint  string        `json:"endpoint"`
@@ -89,7 +91,7 @@ func viewAttempt(a *usage.Attempt) AttemptView {
 		Connect: a.Connect.Seconds(), FirstByte: a.FirstByte.Seconds(), Token: a.FirstToken.Seconds(), Prices: PricesOf(&a.Rates)}
 }
 
-// RequestOf returns the form of a row, without the name of its key.
+// RequestOf returns the form of a row, without the names of its key, team and organisation.
 func RequestOf(r usage.Row) RequestView {
 	v := RequestView{
 		ID: r.ID, Node: r.Node, Key: r.Key, Team: r.Team, Org: r.Org, Began: r.Began, Took: r.Took.Seconds(),

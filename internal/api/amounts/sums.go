@@ -10,7 +10,9 @@ import (
 type SumView struct {
 	Start     time.Time `json:"start,omitzero" doc:"Start of the hour or day, if grouped by it."`
 	Org       string    `json:"org,omitempty"`
+	OrgName   string    `json:"org_name,omitempty" doc:"Name of the organisation. Absent: it has none, or the store does not have it."`
 	Team      string    `json:"team,omitempty"`
+	TeamName  string    `json:"team_name,omitempty" doc:"Like org_name, of the team."`
 	Key       string    `json:"key,omitempty"`
 	KeyName   string    `json:"key_name,omitempty" doc:"Name of the key. Absent: the store does not have the key."`
 	Model     string    `json:"model,omitempty"`

@@ -50,6 +50,8 @@ type Request struct {
 	Refused    string       `parquet:"refused"` // why the gateway refused the request; empty: it did not
 	Remedy     string       `parquet:"remedy"`  // what would have let a refused request pass
 	KeyName    string       `parquet:"key_name"`
+	OrgName    string       `parquet:"org_name"`
+	TeamName   string       `parquet:"team_name"`
 }
 
 // RequestOf returns the row of a request.
@@ -103,6 +105,8 @@ type Sum struct {
 	Refused    int64        `parquet:"refused"`
 	Units      string       `parquet:"units"` // like that of a request
 	KeyName    string       `parquet:"key_name"`
+	OrgName    string       `parquet:"org_name"`
+	TeamName   string       `parquet:"team_name"`
 }
 
 // SumOf returns the row of a sum.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/api/keynames"
+	"github.com/isogloss-gateway/isogloss/internal/api/names"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
@@ -22,7 +22,7 @@ type Ledger interface {
 }
 
 // Requests writes all requests of a query to a client. An error means that nothing was written.
-func Requests(w http.ResponseWriter, r *http.Request, format string, ledger Ledger, q store.RowQuery, names keynames.Names) error {
+func Requests(w http.ResponseWriter, r *http.Request, format string, ledger Ledger, q store.RowQuery, reader names.Reader) error {
 	q.Limit = pageRows
 	return serve(w, r, "requests", format, func(ctx context.Context) (out []Request, err error) {
 		if q.Limit == 0 {
@@ -32,7 +32,9 @@ func Requests(w http.ResponseWriter, r *http.Request, format string, ledger Ledg
 		for i := range rows {
 			out = append(out, RequestOf(&rows[i]))
 		}
-		keynames.Set(ctx, names, out, func(r *Request) (string, *string) { return r.Key, &r.KeyName })
+		names.Set(ctx, reader, out, func(r *Request) names.Of {
+			return names.Of{Key: r.Key, Org: r.Org, Team: r.Team, KeyName: &r.KeyName, OrgName: &r.OrgName, TeamName: &r.TeamName}
+		})
 		if len(rows) < q.Limit {
 			q.Limit = 0 // this was the last page
 		} else {
@@ -43,12 +45,14 @@ func Requests(w http.ResponseWriter, r *http.Request, format string, ledger Ledg
 }
 
 // Sums writes sums to a client.
-func Sums(w http.ResponseWriter, r *http.Request, format string, sums []store.Sum, names keynames.Names) error {
+func Sums(w http.ResponseWriter, r *http.Request, format string, sums []store.Sum, reader names.Reader) error {
 	return serve(w, r, "usage", format, func(ctx context.Context) (out []Sum, err error) {
 		for i := range sums {
 			out = append(out, SumOf(&sums[i]))
 		}
-		keynames.Set(ctx, names, out, func(s *Sum) (string, *string) { return s.Key, &s.KeyName })
+		names.Set(ctx, reader, out, func(s *Sum) names.Of {
+			return names.Of{Key: s.Key, Org: s.Org, Team: s.Team, KeyName: &s.KeyName, OrgName: &s.OrgName, TeamName: &s.TeamName}
+		})
 		sums = nil
 		return out, nil
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/keyuse"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/tenantnames"
 )
 
 // KeyUse is how much a key was used.
@@ -40,6 +41,34 @@ func (s *Store) FindKeys(ctx context.Context, f KeyFilter, idOrName string) (fou
 	}
 	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) (err error) {
 		found, others, err = keyuse.Find(ctx, c, f.where, idOrName)
+		return err
+	})
+	return found, others, err
+}
+
+// TenantID is the id of an organisation, or of a team of it.
+type TenantID = tenantnames.ID
+
+// TenantFilter selects organisations, or the teams of one.
+type TenantFilter = tenantnames.Filter
+
+// TenantNames returns the names of organisations and teams. Those that do not exist are left out.
+func (s *Store) TenantNames(ctx context.Context, ids []TenantID) (names map[TenantID]string, err error) {
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) (err error) {
+		names, err = tenantnames.Read(ctx, c, ids)
+		return err
+	})
+	return names, err
+}
+
+// FindTenants returns the id of the organisation or team with an id, or else the ids of those with a name. If there are
+// none, it returns ids and names that the filter selects.
+func (s *Store) FindTenants(ctx context.Context, f TenantFilter, idOrName string) (found, others []string, err error) {
+	if !db.Storable(idOrName) || !db.Storable(f.TeamsOf) {
+		return nil, nil, nil
+	}
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) (err error) {
+		found, others, err = tenantnames.Find(ctx, c, f, idOrName)
 		return err
 	})
 	return found, others, err

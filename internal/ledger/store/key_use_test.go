@@ -148,3 +148,42 @@ func fillKeys(t *testing.T, s *Store, total int) {
 		no(t, s.db.Write(t.Context(), func(ctx context.Context, c db.Conn) error { return c.Exec(ctx, query) }))
 	}
 }
+
+// TestFindTenants finds organisations and teams by id and by name, and offers ids and names only if there is none.
+func TestFindTenants(t *testing.T) {
+	both(t, func(t *testing.T, open func() *Store) {
+		s := open()
+		ctx := t.Context()
+		for _, tenant := range []Tenant{
+			{Org: "acme", Name: "Acme Ltd"}, {Org: "b", Name: "acme"}, {Org: "c", Name: "Same"}, {Org: "d", Name: "Same"},
+			{Org: "acme", Team: "t1", Name: "Search"}, {Org: "acme", Team: "t2", Name: "t1"}, {Org: "b", Team: "t1", Name: "Other"},
+		} {
+			no(t, s.CreateTenant(ctx, tenant))
+		}
+		all := TenantFilter{}
+		for _, c := range []struct {
+			f         TenantFilter
+			ask, want string
+		}{
+			{all, "acme", "[acme] []"}, {all, "Acme Ltd", "[acme] []"}, {all, "Same", "[c d] []"},
+			{all, "x", "[] [acme Acme Ltd b acme c Same d Same default]"}, {all, "'", "[] [acme Acme Ltd b acme c Same d Same default]"},
+			{all, "\x00", "[] []"}, {TenantFilter{Only: "b"}, "Acme Ltd", "[] [b acme]"}, {TenantFilter{Only: "b"}, "acme", "[b] []"},
+			{TenantFilter{TeamsOf: "acme"}, "t1", "[t1] []"}, {TenantFilter{TeamsOf: "acme"}, "Search", "[t1] []"}, {TenantFilter{TeamsOf: "b"}, "Search", "[] [t1 Other]"},
+			{TenantFilter{TeamsOf: "acme"}, "serch", "[] [t1 Search t2 t1]"}, {TenantFilter{TeamsOf: "\xff"}, "t1", "[] []"},
+		} {
+			found, others, err := s.FindTenants(ctx, c.f, c.ask)
+			if got := fmt.Sprint(found, others); err != nil || got != c.want {
+				t.Errorf("%+v %q: %s, %v; want %s", c.f, c.ask, got, err, c.want)
+			}
+		}
+		ids := []TenantID{{"acme", ""}, {"acme", "t1"}, {"b", "t1"}, {"b", "t2"}, {"unknown", "'"}}
+		names, err := s.TenantNames(ctx, ids)
+		got := ""
+		for _, id := range ids {
+			got += names[id] + ","
+		}
+		if err != nil || got != "Acme Ltd,Search,Other,,," {
+			t.Errorf("%q, %v, %v", got, names, err)
+		}
+	})
+}

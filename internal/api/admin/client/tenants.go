@@ -2,10 +2,14 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/admin"
+	"github.com/isogloss-gateway/isogloss/internal/base/plain"
+	"github.com/isogloss-gateway/isogloss/internal/base/similar"
 )
 
 // Orgs returns all organisations.
@@ -13,11 +17,14 @@ func (c *Client) Orgs(ctx context.Context) ([]admin.Tenant, error) {
 	return pages(ctx, c, "/orgs", url.Values{}, func(p admin.OrgList) ([]admin.Tenant, string) { return p.Orgs, p.Next })
 }
 
-// Teams returns the teams of an organisation, or of all.
+// Teams returns the teams of the organisation with an id or a name, or of all.
 func (c *Client) Teams(ctx context.Context, org string) (all []admin.Tenant, err error) {
-	orgs := []admin.Tenant{{ID: org}}
-	if org == "" {
-		if orgs, err = c.Orgs(ctx); err != nil {
+	orgs, err := c.Orgs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if org != "" {
+		if orgs, err = chooseOrg(orgs, org); err != nil {
 			return nil, err
 		}
 	}
@@ -29,6 +36,30 @@ func (c *Client) Teams(ctx context.Context, org string) (all []admin.Tenant, err
 		all = append(all, teams...)
 	}
 	return all, nil
+}
+
+// chooseOrg returns the organisation with an id or a name.
+func chooseOrg(all []admin.Tenant, idOrName string) ([]admin.Tenant, error) {
+	var named, ids []string
+	for i := range all {
+		if all[i].ID == idOrName {
+			return all[i : i+1], nil
+		}
+		ids = append(ids, all[i].ID, all[i].Name)
+		if all[i].Name == idOrName {
+			named = append(named, all[i].ID)
+		}
+	}
+	if len(named) == 1 {
+		return []admin.Tenant{{ID: named[0]}}, nil
+	}
+	if len(named) > 1 {
+		return nil, fmt.Errorf("%d organisations have the name %q; write an id: %s", len(named), idOrName, strings.Join(named, ", "))
+	}
+	if near := similar.Name(idOrName, ids); near != "" {
+		return nil, fmt.Errorf("there is no organisation with the id or name %q; did you mean %q?", idOrName, plain.Line(near))
+	}
+	return nil, fmt.Errorf("there is no organisation with the id or name %q; 'isogloss keys orgs' shows them", idOrName)
 }
 
 // Tenant returns an organisation, or a team of it if one is named.
