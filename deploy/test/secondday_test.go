@@ -86,6 +86,9 @@ func secondDayPackage(t *testing.T, install func(m *machine, deb string)) {
 	}
 	write(t, m.path("etc/isogloss/isogloss.env"), fmt.Sprintf("%s\n%s\nISOGLOSS_LISTEN=%s\nISOGLOSS_ADMIN_LISTEN=%s\n", env[0], env[1], addresses[0], addresses[1]))
 	m.shell(example)
+	ann := newPerson(t)
+	write(t, m.path("etc/isogloss/jwks.json"), ann.keys)
+	m.shell("echo '" + strings.TrimSpace(ann.identity("/etc/isogloss/jwks.json")) + "' >>/etc/isogloss/isogloss.yaml")
 	start := m.startCommand()
 	if user := start.SysProcAttr.Credential.Uid; user != dynamicUser {
 		t.Fatal(user)
@@ -99,7 +102,9 @@ func secondDayPackage(t *testing.T, install func(m *machine, deb string)) {
 	if _, err := os.Stat(m.path("etc/isogloss/isogloss-data")); err == nil {
 		t.Error("there is a second store beside the file")
 	}
-	findRefusals(t, "http://"+addresses[0], func(args ...string) string { return m.shell("isogloss " + strings.Join(args, " ")) })
+	isogloss := func(args ...string) string { return m.shell("isogloss " + strings.Join(args, " ")) }
+	findRefusals(t, "http://"+addresses[0], isogloss)
+	ann.ownKeys("http://"+addresses[0], p.ended, isogloss)
 	write(t, m.path("etc/isogloss/isogloss.yaml"), "data: /var/lib/isogloss\nstore: sqlite\nproviders: [\n")
 	if out := m.shell("isogloss keys revoke me"); !strings.Contains(out, "is revoked") {
 		t.Error(out)
@@ -163,6 +168,9 @@ func waitForSocket(t *testing.T, name string, ended func() error) {
 	}
 }
 
+// secondDayConfig is a configuration of the image and the binary.
+const secondDayConfig = "store: sqlite\nproviders:\n  openai: { preset: openai, api_key: \"${OPENAI_API_KEY}\" }\nmodels:\n  openai/*: { targets: [openai/*] }\n"
+
 // TestSecondDayImage creates the first key in a running container of the image, as docker exec does.
 func TestSecondDayImage(t *testing.T) {
 	t.Parallel()
@@ -178,13 +186,16 @@ func TestSecondDayImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := filepath.Join(t.TempDir(), "isogloss.yaml")
-	write(t, config, "store: sqlite\nproviders:\n  openai: { preset: openai, api_key: \"${OPENAI_API_KEY}\" }\nmodels:\n  openai/*: { targets: [openai/*] }\n")
-	if err := os.Chmod(config, 0o644); err != nil {
-		t.Fatal(err)
+	ann, config, keys := newPerson(t), filepath.Join(t.TempDir(), "isogloss.yaml"), filepath.Join(t.TempDir(), "jwks.json")
+	write(t, config, secondDayConfig+ann.identity("/etc/isogloss/jwks.json"))
+	write(t, keys, ann.keys)
+	for _, name := range []string{config, keys} {
+		if err := os.Chmod(name, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	_, port, _ := strings.Cut(addresses[0], ":")
-	args := []string{"run", "--isolation", "chroot", "--volume", authority + ":" + authority + ":ro", "--volume", config + ":/etc/isogloss/isogloss.yaml:ro"}
+	args := []string{"run", "--isolation", "chroot", "--volume", authority + ":" + authority + ":ro", "--volume", config + ":/etc/isogloss/isogloss.yaml:ro", "--volume", keys + ":/etc/isogloss/jwks.json:ro"}
 	inside := append(append([]string{}, args...), name, "--") // docker exec has none of the variables of docker run -e
 	for _, e := range append(env, "ISOGLOSS_LISTEN=:"+port, "ISOGLOSS_ADMIN_LISTEN="+addresses[1]) {
 		args = append(args, "--env", e)
@@ -195,9 +206,11 @@ func TestSecondDayImage(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // the container's process is in a group of its own
 	key := keyIn(t, run(t, store.command(append(inside, "/usr/bin/isogloss", "keys", "create", "--name", "me", "--models", "*")...)))
 	ask(t, "http://"+addresses[0], key, p.ended)
-	findRefusals(t, "http://"+addresses[0], func(more ...string) string {
+	isogloss := func(more ...string) string {
 		return run(t, store.command(slices.Concat(inside, []string{"/usr/bin/isogloss"}, more)...))
-	})
+	}
+	findRefusals(t, "http://"+addresses[0], isogloss)
+	ann.ownKeys("http://"+addresses[0], p.ended, isogloss)
 	p.stop(pid)
 }
 
@@ -211,7 +224,9 @@ func TestSecondDayBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir, sockets := t.TempDir(), shortFolder(t)
-	write(t, filepath.Join(dir, "isogloss.yaml"), "store: sqlite\nproviders:\n  openai: { preset: openai, api_key: \"${OPENAI_API_KEY}\" }\nmodels:\n  openai/*: { targets: [openai/*] }\n")
+	ann, keys := newPerson(t), filepath.Join(t.TempDir(), "jwks.json")
+	write(t, keys, ann.keys)
+	write(t, filepath.Join(dir, "isogloss.yaml"), secondDayConfig+ann.identity(keys))
 	env = append(env, "ISOGLOSS_DATA="+t.TempDir(), "ISOGLOSS_LISTEN="+addresses[0], "ISOGLOSS_ADMIN_LISTEN="+addresses[1], "XDG_RUNTIME_DIR="+sockets)
 	serve := exec.Command(binary(t), "serve")
 	serve.Dir, serve.Env = dir, env
@@ -229,6 +244,7 @@ func TestSecondDayBinary(t *testing.T) {
 		return run(t, cmd)
 	}
 	findRefusals(t, "http://"+addresses[0], isogloss)
+	ann.ownKeys("http://"+addresses[0], p.ended, isogloss)
 	file := filepath.Join(dir, "isogloss.yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -6,7 +6,7 @@
 #   item 1, two stores: SecondDayPackage, SecondDayRPM, SecondDayImage, SecondDayBinary
 #   item 2, revocation despite mistakes in the file: SecondDayPackage, SecondDayRPM, SecondDayBinary
 #   item 3, refused requests that one can find: all of them
-#   item 10: to be added as TestSecondDay… beside them
+#   item 10, own keys by command, over HTTP and on the page, and the end of the person: all of them (ownkeys_test.go)
 #
 # What does not run here: systemd as process 1 (the test makes the runtime directory as the unit says), Docker's
 # exec (a second process in the same root stands for it), dnf (rpm installs the package alone) and a cluster.
