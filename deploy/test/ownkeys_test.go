@@ -106,7 +106,7 @@ func (p *person) ownKeys(gateway string, ended func() error, isogloss func(args 
 		t.Helper()
 		testrig.Eventually(t, "the key has ended", func() bool {
 			status, _, _ := p.call("POST", gateway+"/v1/chat/completions", plain, bearer(key)...)
-			return status == http.StatusUnauthorized
+			return status == http.StatusUnauthorized || status == http.StatusForbidden // of a person who is revoked
 		})
 	}
 

@@ -58,7 +58,7 @@ export function tests() {
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     const revoked = await fetch(gateway.admin + '/api/v1/keys/' + key.split('_')[2] + '/revoke', { method: 'POST', headers: { Authorization: 'Bearer ' + gateway.keys.owner } });
     assert.equal(revoked.status, 200);
-    await page.getByText('this API key was revoked').waitFor(); // without a reload
+    await page.getByText('this API key was revoked').first().waitFor(); // without a reload
     await page.getByLabel("Operator's key").waitFor();
     await page.reload();
     await page.getByLabel("Operator's key").waitFor();

@@ -225,10 +225,27 @@ func (in *Installation) checkUsageLog(ctx context.Context) []Result {
 	defer cancel()
 	f, err := usagesetup.Examine(ctx, s)
 	if err != nil {
-		text, remedy := cause(err, setting, "")
+		text, remedy := logError(err, setting)
 		return one(Failure, remedy, "%s: %s; usage events wait in the spool", name, text)
 	}
 	return logResults(name, s.Partitions(), f)
+}
+
+// logError says why the servers of the log cannot be used, and what to do. The setting has their addresses.
+func logError(err error, setting string) (text, remedy string) {
+	section := setting[:strings.LastIndexByte(setting, '.')]
+	for known, remedy := range map[error]string{
+		usagelog.ErrAway:      "start them, or correct " + setting,
+		usagelog.ErrAccount:   "correct " + section + ".username and password, or create the account",
+		usagelog.ErrNoAccount: "write " + section + ".username and password",
+		usagelog.ErrPlain:     "write tls: true in " + section + ", and ca if a CA of your own has signed its certificate",
+		usagelog.ErrJetStream: "start the server with -js, or write jetstream {} in its configuration",
+	} {
+		if errors.Is(err, known) {
+			return known.Error(), remedy
+		}
+	}
+	return cause(err, setting, "")
 }
 
 func logResults(name string, partitions int, f usagelog.Facts) []Result {
@@ -262,6 +279,12 @@ func (in *Installation) checkClickHouse(ctx context.Context) []Result {
 	version, err := d.Version(ctx)
 	if err != nil {
 		text, remedy := cause(err, "usage.clickhouse", "")
+		switch {
+		case strings.Contains(text, "Code: 516"), strings.Contains(text, "Code: 192"), strings.Contains(text, "Code: 193"), strings.Contains(text, "Code: 194"):
+			text, remedy = "the server refuses the user or the password", "correct usage.clickhouse.username and password, or create the account"
+		case strings.Contains(text, "Code: 81"):
+			remedy = "create the database, or correct usage.clickhouse.database"
+		}
 		return one(Failure, remedy, "ClickHouse: %s", text)
 	}
 	return one(OK, "", "ClickHouse %s, a query took %s", version, took(time.Since(begun)))

@@ -63,7 +63,7 @@ func (d *DB) Close() { d.client.CloseIdleConnections() }
 
 // Version returns the version of the server.
 func (d *DB) Version(ctx context.Context) (string, error) {
-	text, err := d.call(ctx, "SELECT version()", nil, nil)
+	text, err := d.call(ctx, "SELECT version() FORMAT TabSeparated", nil, nil)
 	return strings.TrimSpace(string(text)), err
 }
 

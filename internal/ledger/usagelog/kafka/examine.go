@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog"
@@ -21,7 +23,7 @@ func (l *Log) Examine(ctx context.Context) (f usagelog.Facts, err error) {
 	begun := time.Now()
 	response, err := r.RequestWith(ctx, l.client)
 	if f.Latency = time.Since(begun); err != nil {
-		return f, err
+		return f, l.explain(err)
 	}
 	f.Servers = len(response.Brokers)
 	if len(response.Topics) != 1 {
@@ -46,4 +48,19 @@ func (l *Log) Examine(ctx context.Context) (f usagelog.Facts, err error) {
 		f.Weaknesses = nil
 	}
 	return f, nil
+}
+
+// explain adds the cause of an error, if the settings are it. A broker that wants TLS or an account closes the connection
+// without a word.
+func (l *Log) explain(err error) error {
+	var closed *kgo.ErrFirstReadEOF
+	switch {
+	case errors.Is(err, kerr.SaslAuthenticationFailed):
+		return fmt.Errorf("%w: %w", usagelog.ErrAccount, err)
+	case !l.o.TLS && (errors.As(err, &closed) || strings.Contains(err.Error(), "tls alert")):
+		return fmt.Errorf("%w: %w", usagelog.ErrPlain, err)
+	case errors.As(err, &closed) && l.o.Username == "":
+		return fmt.Errorf("%w: %w", usagelog.ErrNoAccount, err)
+	}
+	return err
 }
