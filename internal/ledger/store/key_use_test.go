@@ -176,7 +176,7 @@ func TestFindTenants(t *testing.T) {
 				t.Errorf("%+v %q: %s, %v; want %s", c.f, c.ask, got, err, c.want)
 			}
 		}
-		ids := []TenantID{{"acme", ""}, {"acme", "t1"}, {"b", "t1"}, {"b", "t2"}, {"unknown", "'"}}
+		ids := []TenantID{{Org: "acme"}, {Org: "acme", Team: "t1"}, {Org: "b", Team: "t1"}, {Org: "b", Team: "t2"}, {Org: "unknown", Team: "'"}}
 		names, err := s.TenantNames(ctx, ids)
 		got := ""
 		for _, id := range ids {
