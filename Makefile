@@ -112,7 +112,7 @@ test: test-plain test-race ## all Go tests without e2e
 
 # PLAIN are the packages whose tests gain nothing from the race detector: the codecs, the corpus, the claims, the rules of
 # the tree, and programs that start the built gateway. Each night test-race runs them too.
-PLAIN := ./llm/... ./sse/... ./protocol/... ./translate/... ./conform/... ./cmd/... ./bench/... ./chaos/... ./cluster/... ./redteam/... ./scale/... ./claims .
+PLAIN := ./llm/... ./sse/... ./protocol/... ./translate/... ./gateway/... ./conform/... ./cmd/... ./bench/... ./chaos/... ./cluster/... ./redteam/... ./scale/... ./claims .
 
 # UNRACED_TESTS are in files that the race detector leaves out, because it changes what they measure, or because they
 # only compute.
@@ -184,7 +184,7 @@ conform-random: build ## random conversations on all 25 dialect pairs; SEED=7 N=
 	$(BIN) conform --random --seed $(SEED) --n $(N)
 
 library: ## the whole conformance corpus through the packages that others import
-	go test -count=1 -timeout 20m ./translate -run TestCorpus -whole
+	go test -count=1 -timeout 30m ./translate ./gateway -run "TestCorpus|TestRandom" -whole
 
 e2e: build ## real clients and a real engine against the built binary; PARTS="sdks agents" runs some, WRITE=1 writes docs/evidence/compatibility.md
 	cd e2e && go test -count=1 . && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . $(if $(WRITE),-update) $(PARTS)

@@ -25,6 +25,7 @@ import (
 // Options holds the settings of the command line.
 type Options struct {
 	Config  string // the configuration file; empty means configuration by environment variables only
+	YAML    []byte // the configuration itself, for a gateway inside another program: no settings of the environment, no local socket
 	Local   bool   // without a file: also serve inference engines found on this machine
 	Listen  string // overrides the configuration's listen
 	Socket  string // of the gateway that a command asks; empty: it is searched
@@ -87,6 +88,9 @@ func usualPace(s config.Shutdown) pace {
 // LoadConfig reads the configuration. A flag wins over the environment, and the
 // environment over the file.
 func (o Options) LoadConfig() (*config.Config, error) {
+	if o.YAML != nil {
+		return config.Parse("isogloss.yaml", o.YAML, o.Env)
+	}
 	overrides := config.Environment(o.Env)
 	if o.Listen != "" {
 		overrides = append(overrides, settings.Override{Source: "--listen", Key: "listen", Value: o.Listen})
@@ -177,7 +181,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := l.begin(ctx); err != nil {
 		return err
 	}
-	sock.open(servers.data.listener.Addr())
+	if o.YAML == nil {
+		sock.open(servers.data.listener.Addr())
+	}
 	defer sock.close()
 	watched := make(chan struct{})
 	go func() {

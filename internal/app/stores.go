@@ -14,6 +14,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/api/admin"
 	"github.com/isogloss-gateway/isogloss/internal/api/signin"
 	"github.com/isogloss-gateway/isogloss/internal/app/conditions"
+	"github.com/isogloss-gateway/isogloss/internal/app/running"
 	"github.com/isogloss-gateway/isogloss/internal/app/usagesetup"
 	"github.com/isogloss-gateway/isogloss/internal/base/crash"
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
@@ -75,7 +76,7 @@ type stores struct {
 // openStores opens the configured stores without waiting for them. An unreachable store
 // is replaced by its snapshot or connected later.
 func openStores(cfg *config.Config, observer *observe.Observer) (s *stores, err error) {
-	s = &stores{node: cmp.Or(cfg.Node, hostname()), end: func() {}}
+	s = &stores{node: cmp.Or(cfg.Node, running.Hostname()), end: func() {}}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -94,14 +95,6 @@ func openStores(cfg *config.Config, observer *observe.Observer) (s *stores, err 
 	s.discovery, err = newDiscovery(cfg, observer.Logger())
 	s.found = make(chan struct{})
 	return s, err
-}
-
-func hostname() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "gateway"
-	}
-	return name
 }
 
 func (s *stores) openStore(cfg *config.Config, observer *observe.Observer) (err error) {

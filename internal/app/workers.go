@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/app/draft"
+	"github.com/isogloss-gateway/isogloss/internal/app/running"
 	"github.com/isogloss-gateway/isogloss/internal/base/settings"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/targets/balance"
@@ -46,7 +47,7 @@ func newSources(cfg *config.Config, logger *slog.Logger) (sources []discover.Sou
 			return nil, nil, err
 		}
 		sources = append(sources, source)
-		if gateways, err = discover.NewGateways(discover.GatewayOptions{Etcd: o, Node: cmp.Or(cfg.Node, hostname())}); err != nil {
+		if gateways, err = discover.NewGateways(discover.GatewayOptions{Etcd: o, Node: cmp.Or(cfg.Node, running.Hostname())}); err != nil {
 			return nil, nil, err
 		}
 	}
