@@ -89,7 +89,15 @@ func New(yaml []byte, o Options) (*Gateway, error) {
 
 // ServeHTTP serves a request of a client. The client's address is in X-Forwarded-For, which the gateway believes if the
 // YAML has trusted_proxies: ["127.0.0.1"].
-func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.handler.ServeHTTP(w, r) }
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	in := r.Clone(r.Context())
+	if err := g.transport.readBody(in); err != nil { // before the response: a server closes the body when the response begins
+		http.Error(w, "the body of the request cannot be read", http.StatusBadRequest)
+		return
+	}
+	in.TransferEncoding = nil
+	g.handler.ServeHTTP(w, in)
+}
 
 // Transport returns a round tripper for the SDKs of vendors.
 func (g *Gateway) Transport() *Transport { return g.transport }

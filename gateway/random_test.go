@@ -21,13 +21,12 @@ import (
 
 // exchange is what one upstream request and its response were.
 type exchange struct {
-	path          string
-	body          []byte
-	status        int
-	header        http.Header
-	response      []byte
-	requests      int
-	began, ending time.Time
+	path     string
+	body     []byte
+	status   int
+	header   http.Header
+	response []byte
+	requests int
 }
 
 // wire records the exchanges with the upstream by the model, of which each player has its own.

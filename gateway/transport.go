@@ -32,14 +32,8 @@ const idleConns = 64
 // begins.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	out := r.Clone(r.Context())
-	if r.Body != nil {
-		body, err := io.ReadAll(io.LimitReader(r.Body, t.maxBody+1))
-		_ = r.Body.Close() // read to its end, or to the gateway's limit
-		if err != nil {
-			return nil, err
-		}
-		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	if err := t.readBody(out); err != nil {
+		return nil, err
 	}
 	out.URL.Scheme, out.URL.Host, out.Host = "http", "localhost", "localhost"
 	if t.basePath != "" {
@@ -53,6 +47,18 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Request = r
 	}
 	return resp, err
+}
+
+// readBody replaces the body of a request by its bytes, up to one more than the gateway accepts.
+func (t *Transport) readBody(r *http.Request) error {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, t.maxBody+1))
+	_ = r.Body.Close() // read to its end, or to the gateway's limit
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	return err
 }
 
 // CloseIdleConnections closes connections in memory that wait for requests.
