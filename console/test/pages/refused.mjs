@@ -25,11 +25,22 @@ async function refusedKey() {
     id ??= answer.id;
   }
   const { id: key } = (await api('/keys?org=acme&limit=1000')).keys.find((k) => k.name === 'impatient');
-  await until('the ledger has them', async () => (await api('/usage?key=' + key)).total.refused === 85 && (await api('/requests/' + id)).id);
+  await until('the ledger has them', async () => {
+    const { total } = await api('/usage?key=' + key);
+    return total.requests === 1 && total.refused === 85 && (await api('/requests/' + id)).id;
+  });
   return (made = { key, id, text });
 }
 
-const failed = async () => (await api('/requests?outcome=failed&limit=1')).requests[0];
+let broken;
+
+// failed returns a request of acme, which all readers may see, whose target has failed.
+async function failed() {
+  if (broken) return broken;
+  const { id } = await gateway.request(gateway.clients[3], { model: 'broken', messages: [{ role: 'user', content: 'Hello' }] });
+  await until('the ledger has the request', async () => (await api('/requests/' + id)).id);
+  return (broken = { id });
+}
 
 export function tests() {
   test('refused requests are on the key, the Overview and Exchanges', async () => {
