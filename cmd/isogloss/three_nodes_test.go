@@ -24,7 +24,7 @@ func TestThreeNodes(t *testing.T) {
 	if n := strings.Count(text, "Hello from the engine."); n != 3 {
 		t.Errorf("%d nodes have answered, not 3", n)
 	}
-	for _, want := range []string{`"team":"search","model":"qwen3","requests":3,`, `"cost":"0.0000126"`, `"node":"gw-1"`, `"node":"gw-2"`, `"node":"gw-3"`, "\ndone\n"} {
+	for _, want := range []string{`"team":"search","team_name":"search","model":"qwen3","requests":3,`, `"cost":"0.0000126"`, `"node":"gw-1"`, `"node":"gw-2"`, `"node":"gw-3"`, "\ndone\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the output lacks %s", want)
 		}

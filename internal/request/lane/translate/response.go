@@ -25,7 +25,8 @@ func (l *Lane) SameDialect(c *exchange.Call, t *exchange.Target, tap protocol.Ta
 		ask = &llm.Request{Model: c.Body.Model, IncludeUsage: c.Body.Usage}
 	}
 	ask.Stream = c.Body.Stream
-	a := &attempt{lane: l, call: c, target: t, pair: pairOf(c, t), codec: c.Dialect.Codec, ask: ask, created: time.Now().Unix(), tap: tap, losses: losses, fidelity: exchange.FidelityOf(losses)}
+	a := l.newAttempt(c, t)
+	a.ask, a.created, a.tap, a.losses, a.fidelity = ask, time.Now().Unix(), tap, losses, exchange.FidelityOf(losses)
 	if c.Dialect.NewAssembler != nil && !ask.Stream {
 		a.assemble = c.Dialect.NewAssembler()
 	}

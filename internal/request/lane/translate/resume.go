@@ -66,7 +66,8 @@ func (r rest) Prepare(c *exchange.Call, t *exchange.Target, _ exchange.Options) 
 		}
 	}
 	b := r.before
-	a := &attempt{lane: b.lane, call: c, target: t, codec: b.codec, ask: b.ask, summary: b.summary, fidelity: exchange.Exact, resumes: true}
+	a := b.lane.newAttempt(c, t)
+	a.codec, a.ask, a.summary, a.resumes = b.codec, b.ask, b.summary, true
 	way := t.Dialect.Continuations[string(p.Continuation)]
 	turn := llm.Turn{Role: llm.Assistant, Blocks: []llm.Block{&llm.Text{Text: prefill}}, Ext: way.Turn}
 	ask := *b.ask

@@ -69,19 +69,19 @@ type attempt struct {
 	rewrite func(body []byte) ([]byte, *llm.Error)
 }
 
-// pairOf returns the dialects and the model of a call to a target.
-func pairOf(c *exchange.Call, t *exchange.Target) pair.Pair {
+// newAttempt returns an attempt of a call to a target.
+func (l *Lane) newAttempt(c *exchange.Call, t *exchange.Target) *attempt {
 	p := pair.Pair{Client: c.Dialect, Upstream: t.Dialect, Model: t.Model}
 	if c.Body != nil {
 		p.ClientModel = c.Body.Model
 	}
-	return p
+	return &attempt{lane: l, call: c, target: t, pair: p, codec: c.Dialect.Codec, fidelity: exchange.Exact}
 }
 
 // Prepare translates the request. If it fails, the result's fidelity lists the losses
 // that caused the failure.
 func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, o exchange.Options) (exchange.Prepared, *llm.Error) {
-	a := &attempt{lane: l, call: c, target: t, pair: pairOf(c, t), codec: c.Dialect.Codec, fidelity: exchange.Exact}
+	a := l.newAttempt(c, t)
 	report, err := c.NewReport()
 	if err != nil {
 		return a, err
