@@ -19,8 +19,8 @@ func TestPathsOfAdminPort(t *testing.T) {
 	cert, key := writeCertificate(t)
 	configuration := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: {listen: \"0.0.0.0:0\", tls: {cert: %q, key: %q}}\ndata: %s\nstore: sqlite\nproviders: {u: {protocol: openai-chat, base_url: %q, auth: none}}\nmodels: {m: {targets: [u/x]}}\n",
 		cert, key, t.TempDir(), upstreamtest.New(t).BaseURL())
-	g := start(t, configuration, quick())
 	keys := keyringOf(t, configuration)
+	g := start(t, configuration, quick())
 	_, port, err := net.SplitHostPort(g.adminAddress(t))
 	if err != nil {
 		t.Fatal(err)

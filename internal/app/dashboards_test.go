@@ -269,8 +269,8 @@ models:
   locked: { targets: [up/locked, up/good] }
   endless: { targets: [up/endless] }
 `, t.TempDir(), fleetUpstream(t))
-	g := start(t, configuration, quick())
 	keys := keyringOf(t, configuration)
+	g := start(t, configuration, quick())
 	key, limited := keys.must(t, quota.Limit{}), keys.must(t, quota.Limit{Requests: 1})
 	eventually(t, "the gateway knows the keys", func() bool {
 		status, _, _ := g.try(t, "fast", key.Text)

@@ -269,8 +269,8 @@ func TestKeysChangeWhileItRuns(t *testing.T) {
 	up, data := upstreamtest.New(t), t.TempDir()
 	up.Answer(expensive)
 	configuration := stored(up, data, "sqlite", "")
-	g := start(t, configuration, quick())
 	keys := keyringOf(t, configuration)
+	g := start(t, configuration, quick())
 	made := keys.must(t, quota.Limit{})
 	g.want(t, "fast", made.Text, 200, "choices") // an unknown key is looked up in the store
 
