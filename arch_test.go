@@ -49,7 +49,9 @@ var allowed = map[string][]string{
 	"scale":                    {},
 	"translate":                {"internal/codec", "protocol", "protocol/all", "protocol/wire", "llm", "sse"},
 	"gateway":                  {"internal/app", "internal/config"}, // the gateway itself, for programs that embed it: the one public package that imports more
-	"claims":                   {},                                  // reads the code as text
+	"examples/library/chat":    {"gateway"},
+	"examples/library/proxy":   {"protocol", "translate"},
+	"claims":                   {}, // reads the code as text
 
 	// districts: a row stands for all packages of its folder
 	"internal/codec":   {"protocol", "protocol/wire", "llm", "sse"}, // what codecs share, and what the gateway has to know of a dialect
