@@ -112,7 +112,7 @@ test: test-plain test-race ## all Go tests without e2e
 
 # PLAIN are the packages whose tests gain nothing from the race detector: the codecs, the corpus, the claims, the rules of
 # the tree, and programs that start the built gateway. Each night test-race runs them too.
-PLAIN := ./llm/... ./sse/... ./protocol/... ./translate/... ./gateway/... ./conform/... ./cmd/... ./bench/... ./chaos/... ./cluster/... ./redteam/... ./scale/... ./claims .
+PLAIN := ./llm/... ./sse/... ./protocol/... ./translate/... ./examples/... ./gateway/... ./conform/... ./cmd/... ./bench/... ./chaos/... ./cluster/... ./redteam/... ./scale/... ./claims .
 
 # UNRACED_TESTS are in files that the race detector leaves out, because it changes what they measure, or because they
 # only compute.
