@@ -342,6 +342,7 @@ func (p *pair) learnLatency(t testing.TB) {
 			t.Fatalf("%v: %s", err, body)
 		}
 	}
+	synctest.Wait() // an upstream may not have recorded the last hedged request yet
 }
 
 // TestHedge checks that a late first token starts a second attempt on another target and
