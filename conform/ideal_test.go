@@ -242,9 +242,7 @@ func through(t *testing.T, g *ideal) *Runner {
 	server := httptest.NewServer(g)
 	t.Cleanup(server.Close)
 	r.Target.BaseURL, r.Target.Direct = server.URL, false
-	for _, d := range Dialects() {
-		r.Target.Models[d] = "on-" + string(d)
-	}
+	r.Target.Models = SelfModels()
 	return r
 }
 

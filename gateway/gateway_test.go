@@ -18,27 +18,7 @@ import (
 
 var whole = flag.Bool("whole", false, "play all checks of the corpus")
 
-// yaml is a configuration with one model for each dialect of the upstream.
-const yaml = `log: { level: error }
-shutdown: { notice: 1ms, drain: 5s }
-providers:
-  chat: { protocol: openai-chat, base_url: "%[1]s/v1", api_key: sk-conform-upstream }
-  responses: { protocol: openai-responses, base_url: "%[1]s/v1", api_key: sk-conform-upstream }
-  anthropic: { protocol: anthropic, base_url: "%[1]s", api_key: sk-conform-upstream }
-  gemini: { protocol: gemini, base_url: "%[1]s", api_key: sk-conform-upstream }
-  converse: { protocol: converse, base_url: "%[1]s", api_key: sk-conform-upstream }
-models:
-  on-chat: { targets: [chat/up] }
-  on-responses: { targets: [responses/up] }
-  on-anthropic: { targets: [anthropic/up] }
-  on-gemini: { targets: [gemini/up] }
-  on-converse: { targets: [converse/up] }
-  "on-chat/*": { targets: ["chat/*"] }
-  "on-responses/*": { targets: ["responses/*"] }
-  "on-anthropic/*": { targets: ["anthropic/*"] }
-  "on-gemini/*": { targets: ["gemini/*"] }
-  "on-converse/*": { targets: ["converse/*"] }
-`
+const yaml = "log: { level: error }\nshutdown: { notice: 1ms, drain: 5s }\n" + conform.SelfConfig
 
 func start(t *testing.T, upstream string) *gateway.Gateway {
 	t.Helper()
@@ -105,11 +85,7 @@ func TestCorpus(t *testing.T) {
 			}
 			u := conform.NewUpstream(l)
 			server := httptest.NewServer(handler(start(t, u.URL())))
-			target := conform.Target{BaseURL: server.URL, Key: "sk-conform-client-key", AnyModel: true, Models: map[conform.Dialect]string{}}
-			for _, d := range conform.Dialects() {
-				target.Models[d] = "on-" + string(d)
-			}
-			r := &conform.Runner{Target: target, Upstream: u}
+			r := &conform.Runner{Target: conform.SelfTarget(server.URL), Upstream: u}
 			defer func() {
 				r.Close()
 				server.Close()

@@ -130,11 +130,7 @@ func TestRandomConversationsAreEqual(t *testing.T) {
 			}
 		}
 	}))
-	target := conform.Target{BaseURL: front.URL, Key: "sk-conform-client-key", AnyModel: true, Models: map[conform.Dialect]string{}}
-	for _, d := range conform.Dialects() {
-		target.Models[d] = "on-" + string(d)
-	}
-	r := &conform.Runner{Target: target, Upstream: u}
+	r := &conform.Runner{Target: conform.SelfTarget(front.URL), Upstream: u}
 	defer func() {
 		r.Close()
 		front.Close()

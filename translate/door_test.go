@@ -146,11 +146,7 @@ func newRunner(t *testing.T) *conform.Runner {
 	}
 	u := conform.NewUpstream(l)
 	server := httptest.NewServer(&door{upstream: u.URL(), memory: translate.NewMemory(64 << 20)})
-	target := conform.Target{BaseURL: server.URL, Key: "sk-conform-client-key", AnyModel: true, Models: map[conform.Dialect]string{}}
-	for d := range dialects {
-		target.Models[d] = "on-" + string(d)
-	}
-	r := &conform.Runner{Target: target, Upstream: u}
+	r := &conform.Runner{Target: conform.SelfTarget(server.URL), Upstream: u}
 	t.Cleanup(func() {
 		r.Close()
 		server.Close()

@@ -106,13 +106,8 @@ func TestCapturedCorpusHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	target := conform.Target{BaseURL: base, Key: "sk-conform-client-key", AnyModel: true, Models: map[conform.Dialect]string{}}
-	for _, d := range conform.Dialects() {
-		if d == conform.Converse {
-			continue // its frames are not recorded
-		}
-		target.Models[d] = "on-" + string(d)
-	}
+	target := conform.SelfTarget(base)
+	delete(target.Models, conform.Converse) // its frames are not recorded
 	runner := &conform.Runner{Target: target, Upstream: upstream}
 	defer runner.Close()
 	k := attachAll(t, strings.TrimPrefix(base, "http://"))

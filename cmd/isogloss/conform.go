@@ -59,7 +59,7 @@ that dialect; docs/conform.md has an example.`,
 	flags.StringVar(&f.listen, "upstream-listen", "127.0.0.1:0", "address of the scripted upstream")
 	flags.StringToStringVar(&f.models, "model", nil, "DIALECT=NAME: the model that uses the scripted upstream in this dialect (chat, responses, anthropic, gemini, converse)")
 	flags.StringToStringVar(&f.paths, "path", nil, "DIALECT=PATH: path of a dialect at the gateway; {model} and {verb} for gemini")
-	flags.StringVar(&f.key, "key", "sk-conform-client-key", "client key")
+	flags.StringVar(&f.key, "key", conform.SelfKey, "client key")
 	flags.StringVar(&f.only, "only", "", "run only cases whose name, title or ids contain this text")
 	flags.StringVar(&f.corpus, "corpus", "", "run the cases in `FOLDER`, such as those of 'isogloss capture', instead of the built-in ones")
 	flags.StringVar(&f.dump, "dump", "", "write the bytes of failed exchanges to this folder")
@@ -284,34 +284,12 @@ func (f *conformFlags) target(ctx context.Context, upstream string) (t conform.T
 		}
 		t.AnyModel = true
 	}
-	for _, d := range conform.Dialects() {
-		t.Models[d] = "on-" + string(d)
-	}
+	t.Models = conform.SelfModels()
 	return t, stop, nil
 }
 
-// selfConfig is a configuration with one model per dialect on the upstream.
-const selfConfig = `listen: 127.0.0.1:0
-admin: { listen: 127.0.0.1:0 }
-log: { level: error }
-providers:
-  chat: { protocol: openai-chat, base_url: "%[1]s/v1", api_key: sk-conform-upstream }
-  responses: { protocol: openai-responses, base_url: "%[1]s/v1", api_key: sk-conform-upstream }
-  anthropic: { protocol: anthropic, base_url: "%[1]s", api_key: sk-conform-upstream }
-  gemini: { protocol: gemini, base_url: "%[1]s", api_key: sk-conform-upstream }
-  converse: { protocol: converse, base_url: "%[1]s", api_key: sk-conform-upstream }
-models:
-  on-chat: { targets: [chat/up] }
-  on-responses: { targets: [responses/up] }
-  on-anthropic: { targets: [anthropic/up] }
-  on-gemini: { targets: [gemini/up] }
-  on-converse: { targets: [converse/up] }
-  "on-chat/*": { targets: ["chat/*"] }
-  "on-responses/*": { targets: ["responses/*"] }
-  "on-anthropic/*": { targets: ["anthropic/*"] }
-  "on-gemini/*": { targets: ["gemini/*"] }
-  "on-converse/*": { targets: ["converse/*"] }
-`
+// selfConfig is the configuration of a gateway that the command starts.
+const selfConfig = "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nlog: { level: error }\n" + conform.SelfConfig
 
 // self is an app.Process that is never replaced and reports its address.
 type self struct {
