@@ -116,7 +116,7 @@ func slotOf(key string) int {
 func (c *Client) askCluster(ctx context.Context) (masters []master, err error) {
 	for _, s := range c.Topology().Servers {
 		if conn := s.conn.Load(); conn != nil && !s.Lost() {
-			if masters, err = readSlots(ctx, *conn, s.Addr); err == nil {
+			if masters, err = c.readSlots(ctx, *conn, s.Addr); err == nil {
 				return masters, nil
 			}
 		}
@@ -126,7 +126,7 @@ func (c *Client) askCluster(ctx context.Context) (masters []master, err error) {
 		if conn, err = c.dial(addr); err != nil {
 			continue
 		}
-		masters, err = readSlots(ctx, conn, addr)
+		masters, err = c.readSlots(ctx, conn, addr)
 		conn.Close()
 		if err == nil {
 			return masters, nil
@@ -138,8 +138,8 @@ func (c *Client) askCluster(ctx context.Context) (masters []master, err error) {
 var errSlots = errors.New("redis returned another reply than that of CLUSTER SLOTS")
 
 // readSlots asks a server for the masters of its cluster.
-func readSlots(ctx context.Context, conn rueidis.Client, addr string) ([]master, error) {
-	ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
+func (c *Client) readSlots(ctx context.Context, conn rueidis.Client, addr string) ([]master, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.AtLeast(identifyTimeout))
 	defer cancel()
 	ranges, err := conn.Do(ctx, conn.B().ClusterSlots().Build()).ToArray()
 	if err != nil {
@@ -224,7 +224,7 @@ func (c *Client) askSentinel(ctx context.Context) ([]master, error) {
 		}
 		c.sentinel = conn
 	}
-	ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.AtLeast(identifyTimeout))
 	defer cancel()
 	addr, err := c.sentinel.Do(ctx, c.sentinel.B().SentinelGetMasterAddrByName().Master(c.masterSet).Build()).AsStrSlice()
 	if err != nil {
