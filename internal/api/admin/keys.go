@@ -16,9 +16,14 @@ const keyStoreName = "the store of keys"
 type listKeysIn struct {
 	page
 	spentIn
+	tenantIn
+	Name string `query:"name" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]*$" doc:"Only with this name."`
+}
+
+// tenantIn selects what belongs to an organisation, or to a team of it.
+type tenantIn struct {
 	Org  string `query:"org" maxLength:"128" doc:"Only of this organisation: the id or the name."`
 	Team string `query:"team" maxLength:"128" doc:"Only of this team: the id or the name; needs org."`
-	Name string `query:"name" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]*$" doc:"Only with this name."`
 }
 
 type keyList struct {

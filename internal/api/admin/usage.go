@@ -18,15 +18,14 @@ const ledgerName = "the store of the ledger"
 
 // filter selects requests.
 type filter struct {
-	From   time.Time `query:"from" doc:"Start, as RFC 3339 time. Default: 30 days before to."`
-	To     time.Time `query:"to" doc:"End, exclusive. Default: now."`
-	Org    string    `query:"org" maxLength:"128" doc:"Only of this organisation: the id or the name."`
-	Team   string    `query:"team" maxLength:"128" doc:"Only of this team: the id or the name; needs org."`
-	Key    string    `query:"key" maxLength:"256" doc:"Only of this key: the id or the name."`
-	Model  string    `query:"model" maxLength:"200" doc:"Only for this model."`
-	Target string    `query:"target" maxLength:"200" doc:"Only those served by this target."`
-	User   string    `query:"user" maxLength:"128" doc:"Only of this end user, as the ledger has it."`
-	Tag    string    `query:"tag" maxLength:"97" pattern:"^[a-z0-9_.-]{1,32}:.+$" doc:"Only those with this tag, such as team:search."`
+	From time.Time `query:"from" doc:"Start, as RFC 3339 time. Default: 30 days before to."`
+	To   time.Time `query:"to" doc:"End, exclusive. Default: now."`
+	tenantIn
+	Key    string `query:"key" maxLength:"256" doc:"Only of this key: the id or the name."`
+	Model  string `query:"model" maxLength:"200" doc:"Only for this model."`
+	Target string `query:"target" maxLength:"200" doc:"Only those served by this target."`
+	User   string `query:"user" maxLength:"128" doc:"Only of this end user, as the ledger has it."`
+	Tag    string `query:"tag" maxLength:"97" pattern:"^[a-z0-9_.-]{1,32}:.+$" doc:"Only those with this tag, such as team:search."`
 }
 
 // tag returns the tag of the filter.
@@ -119,9 +118,8 @@ func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView
 type listRefusalsIn struct {
 	From time.Time `query:"from" doc:"Start, as RFC 3339 time, rounded down to the minute. Default: 30 days before to."`
 	To   time.Time `query:"to" doc:"End, exclusive, rounded up to the minute. Default: now."`
-	Org  string    `query:"org" maxLength:"128" doc:"Only of this organisation: the id or the name."`
-	Team string    `query:"team" maxLength:"128" doc:"Only of this team: the id or the name; needs org."`
-	Key  string    `query:"key" maxLength:"256" doc:"Only of this key: the id or the name."`
+	tenantIn
+	Key string `query:"key" maxLength:"256" doc:"Only of this key: the id or the name."`
 }
 
 type refusalList struct {
@@ -141,7 +139,7 @@ type refusalView struct {
 }
 
 func (s *server) listRefusals(ctx context.Context, c *call, in *listRefusalsIn) (*refusalList, error) {
-	f := filter{From: in.From, To: in.To, Org: in.Org, Team: in.Team, Key: in.Key}
+	f := filter{From: in.From, To: in.To, tenantIn: in.tenantIn, Key: in.Key}
 	if err := s.normalize(ctx, c, &f); err != nil {
 		return nil, err
 	}

@@ -30,37 +30,33 @@ type Exporters struct {
 // no connection: the gateway starts without its collectors.
 func New(traces, metrics, logs string) (e Exporters, err error) {
 	ctx := context.Background()
-	if traces != "" {
-		err = errors.Join(err, open(traces, "traces", func(address string) (err error) {
-			e.Traces, err = otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(address))
-			return err
-		}))
-	}
-	if metrics != "" {
-		err = errors.Join(err, open(metrics, "metrics", func(address string) (err error) {
-			e.Metrics, err = otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(address))
-			return err
-		}))
-	}
-	if logs != "" {
-		err = errors.Join(err, open(logs, "logs", func(address string) (err error) {
-			e.Logs, err = otlploghttp.New(ctx, otlploghttp.WithEndpointURL(address))
-			return err
-		}))
-	}
-	return e, err
+	var errs [3]error
+	e.Traces, errs[0] = exporter(traces, "traces", func(address string) (sdktrace.SpanExporter, error) {
+		return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(address))
+	})
+	e.Metrics, errs[1] = exporter(metrics, "metrics", func(address string) (sdkmetric.Exporter, error) {
+		return otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(address))
+	})
+	e.Logs, errs[2] = exporter(logs, "logs", func(address string) (sdklog.Exporter, error) {
+		return otlploghttp.New(ctx, otlploghttp.WithEndpointURL(address))
+	})
+	return e, errors.Join(errs[:]...)
 }
 
-// open calls make with the address for a signal: traces, metrics or logs.
-func open(endpoint, signal string, make func(address string) error) error {
+// exporter opens the exporter of a signal: traces, metrics or logs. Without an endpoint there is none.
+func exporter[E any](endpoint, signal string, open func(address string) (E, error)) (none E, err error) {
+	if endpoint == "" {
+		return none, nil
+	}
 	address, err := signalURL(endpoint, signal)
 	if err != nil {
-		return err
+		return none, err
 	}
-	if err := make(address); err != nil {
-		return fmt.Errorf("exporter of %s: %w", signal, err)
+	e, err := open(address)
+	if err != nil {
+		return none, fmt.Errorf("exporter of %s: %w", signal, err)
 	}
-	return nil
+	return e, nil
 }
 
 // signalURL adds the OTLP path of a signal to the base URL of a collector.

@@ -75,19 +75,18 @@ func (c *boundedConn) Read(p []byte) (int, error) { return c.rest.Read(p) }
 func (m *mailer) send(ctx context.Context, alert message) (err error) {
 	step := "the connection"
 	defer func() { err = mailError(step, err) }()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", m.server)
+	dialed, err := (&net.Dialer{}).DialContext(ctx, "tcp", m.server)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer dialed.Close()
 	if until, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(until); err != nil {
+		if err := dialed.SetDeadline(until); err != nil {
 			return err
 		}
 	}
-	dialed := conn                                                                     // conn changes below
 	defer context.AfterFunc(ctx, func() { _ = dialed.SetDeadline(time.Unix(1, 0)) })() // the process ends
-	conn = &boundedConn{conn, io.LimitedReader{R: conn, N: maxReplies}}
+	var conn net.Conn = &boundedConn{dialed, io.LimitedReader{R: dialed, N: maxReplies}}
 	if m.encrypted == "implicit" {
 		conn = tls.Client(conn, m.tls)
 	}
